@@ -54,8 +54,83 @@ def claim(kubectl: Kubectl, namespace: str) -> Iterator[str]:
         kubectl("delete", "persistentvolume", namespace, "--wait=false")
 
 
+RESULT = """
+import os, pathlib, time
+kept = pathlib.Path(os.environ["DI_ARTIFACTS_DIR"])
+(kept / "result").write_text(os.environ["DI_RANK"])
+while os.environ["DI_RANK"] == "0" and not (kept / "end").exists():
+    time.sleep(0.1)
+"""
+
+
 @pytest.mark.usefixtures("release")
-@pytest.mark.proves("artifacts.md#keep-files", "artifacts.md#list-and-copy")
+@pytest.mark.proves(
+    "artifacts.md#a-folder-for-each-pod", "sdk.md#the-variables-of-a-pod/di-artifacts-dir"
+)
+def test_each_pod_leaves_files_in_a_folder_of_its_own(
+    kubectl: Kubectl,
+    claim: str,
+    *,
+    namespace: str,
+    python_image: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
+    monkeypatch.setenv("PATH", f"{kubectl.program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    tasks = [
+        task("learner", image=python_image, program=RESULT),
+        task("collector", image=python_image, program=RESULT, replicas=2),
+    ]
+    for each in tasks:
+        each["template"]["spec"]["containers"][0]["securityContext"] = {"runAsUser": 0}
+    artifact = {"name": "results", "path": "/results", "persistentVolumeClaim": claim}
+    spec = {"artifacts": [artifact], "cleanPodPolicy": "All"}
+    kubectl.apply(job("leaves", namespace=namespace, tasks=tasks, **spec))
+
+    def said(*line: str) -> str:
+        capsys.readouterr()
+        code = run([*line, "--namespace", namespace])
+        captured = capsys.readouterr()
+        assert code == ExitCode.DONE, captured.err
+        return captured.out
+
+    def listed() -> set[tuple[str, str]]:
+        rows = [line.split() for line in said("artifacts", "leaves").splitlines()[1:]]
+        return {(row[0], row[-1]) for row in rows}
+
+    pods = ["leaves-collector-0", "leaves-collector-1", "leaves-learner-0"]
+    expected = {("/results/result", pod) for pod in pods}
+    said("wait", "leaves", "--for", "phase=Running", "--timeout", "120")
+    # While a pod runs, the files of those that have ended are listed too.
+    wait_until(lambda: listed() == expected)
+    said("cp", "leaves:/results/result", "running")
+    assert (tmp_path / "running").read_text() == "0"
+    command = ("exec", "--namespace", namespace, "leaves-learner-0", "--")
+    # It sees its own files alone.
+    assert kubectl(*command, "ls", "/results").split() == ["result"]
+    kubectl(*command, "touch", "/results/end")
+    said("wait", "leaves", "--for", "phase=Succeeded", "--timeout", "120")
+    wait_until(lambda: not kubectl("get", "pods", "--namespace", namespace, "--output", "name"))
+
+    assert listed() == {*expected, ("/results/end", "leaves-learner-0")}
+    said("cp", "leaves:/results/result", "ended", "--pod", "leaves-collector-1")
+    assert (tmp_path / "ended").read_text() == "2"
+    said("cp", "leaves:/results", "all")
+    assert sorted(each.name for each in (tmp_path / "all").iterdir()) == ["end", "result"]
+    # Another job of the name finds nothing of it.
+    said("delete", "leaves")
+    tasks[0]["template"]["spec"]["containers"][0]["command"] = ["ls", "-A", "/results"]
+    again = {"artifacts": [artifact]}
+    kubectl.apply(job("leaves", namespace=namespace, tasks=tasks[:1], **again))
+    said("wait", "leaves", "--for", "phase=Succeeded", "--timeout", "120")
+    assert said("logs", "leaves") == ""
+
+
+@pytest.mark.usefixtures("release")
+@pytest.mark.proves("artifacts.md#a-directory-for-all-learners", "artifacts.md#list-and-copy")
 def test_files_on_a_claim_are_copied_while_the_job_runs_and_after_its_end(
     kubectl: Kubectl,
     claim: str,

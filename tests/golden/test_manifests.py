@@ -158,6 +158,12 @@ def checkpoints() -> ClusterModel:
     return cluster
 
 
+def artifacts() -> ClusterModel:
+    results: Object = {"name": "results", "path": "/results", "persistentVolumeClaim": "kept"}
+    of_learners: Object = {**results, "name": "videos", "path": "/videos", "tasks": ["learner"]}
+    return ClusterModel(job(task("learner"), task("collector"), artifacts=[results, of_learners]))
+
+
 def checkpoints_of_a_coordinator() -> ClusterModel:
     cluster = coordinated()
     volume = {"name": "models", "nfs": {"server": "files", "path": "/models"}}
@@ -332,7 +338,15 @@ def standby() -> ClusterModel:
 KINDS: dict[str, Callable[[], ClusterModel]] = {
     each.__name__.replace("_", "-"): each
     for each in (
-        *(tasks, tasks_of_one_type, preemptible, process_groups, checkpoints, node_checks),
+        *(
+            tasks,
+            tasks_of_one_type,
+            preemptible,
+            process_groups,
+            checkpoints,
+            artifacts,
+            node_checks,
+        ),
         *(
             process_group_of_xgboost,
             cluster_of_tensorflow,

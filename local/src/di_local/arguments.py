@@ -89,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
         help="directory of the learners' checkpoints, in place of the manifest's volume or claim",
     )
     each.add_argument(
+        "--artifacts",
+        type=Path,
+        metavar="DIRECTORY",
+        help="directory of the artifacts of all pods, in place of the manifest's volume or claim",
+    )
+    each.add_argument(
         "--image",
         metavar="IMAGE",
         help="run in containers of this image, with the folder of the manifest or program",

@@ -21,6 +21,7 @@ from di_api.dns_names import job_name_of
 from di_api.field_error import InvalidSpec, mapping
 from di_api.names import (
     CHECKPOINT_VOLUME,
+    artifacts_volume,
 )
 from di_api.phase import Phase
 from di_api.spec.task import TaskType
@@ -35,6 +36,7 @@ from di_local.manifest import (
     interpreters,
     made_of_flags,
     read_manifest,
+    with_artifacts,
     with_checkpoint,
 )
 from di_local.run import CannotRun, Interrupts, Options, Outcome, run, state_directory
@@ -60,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _sweep(manifest, arguments)
         if arguments.parallelism is not None:
             raise BadManifest(f"--parallelism is for a sweep, and {arguments.file} is none")
-        return conclude(run_job(_with_checkpoint(manifest, arguments), _options(arguments)))
+        return conclude(run_job(_with_directories(manifest, arguments), _options(arguments)))
     except InvalidSpec as error:
         return _refused([str(each) for each in error.errors])
     except (BadManifest, BadImages, CannotRun, NoAddress, NoEngine, OSError) as error:
@@ -146,7 +148,9 @@ def _check_options(file: Path, unknown: Sequence[str]) -> None:
     )
 
 
-def _with_checkpoint(manifest: Manifest, arguments: argparse.Namespace) -> Manifest:
+def _with_directories(manifest: Manifest, arguments: argparse.Namespace) -> Manifest:
+    if arguments.artifacts is not None:
+        manifest = with_artifacts(manifest, arguments.artifacts.resolve())
     directory = arguments.checkpoint
     return manifest if directory is None else with_checkpoint(manifest, directory.resolve())
 
@@ -204,6 +208,9 @@ def _options(arguments: argparse.Namespace) -> Options:
     if arguments.checkpoint is not None:
         arguments.checkpoint.mkdir(parents=True, exist_ok=True)
         volumes[CHECKPOINT_VOLUME] = arguments.checkpoint.resolve()
+    if arguments.artifacts is not None:
+        arguments.artifacts.mkdir(parents=True, exist_ok=True)
+        volumes[artifacts_volume(0)] = arguments.artifacts.resolve()
     return Options(
         environ=os.environ,
         state=state_directory(),

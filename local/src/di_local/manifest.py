@@ -19,6 +19,7 @@ from di_api.names import (
     GROUP,
     KIND,
     SWEEP_KIND,
+    artifacts_volume,
 )
 from di_api.spec.task import TaskType
 from di_kube.safe_yaml import BadYaml, load_documents
@@ -140,6 +141,18 @@ def with_checkpoint(manifest: Manifest, directory: Path) -> Manifest:
         "checkpoint": {**before, "volume": CHECKPOINT_VOLUME},
         "volumes": [*items(spec.get("volumes")), volume],
     }
+    return replace(manifest, job={**manifest.job, "spec": changed})
+
+
+def with_artifacts(manifest: Manifest, directory: Path) -> Manifest:
+    """Return the manifest with a directory of this machine for the artifacts of all pods."""
+    spec, name = manifest.job["spec"], artifacts_volume(0)
+    artifacts = [
+        {**{k: v for k, v in each.items() if k != "persistentVolumeClaim"}, "volume": name}
+        for each in map(mapping, items(spec.get("artifacts")))
+    ]
+    volume = {"name": name, "hostPath": {"path": str(directory)}}
+    changed = {**spec, "artifacts": artifacts, "volumes": [*items(spec.get("volumes")), volume]}
     return replace(manifest, job={**manifest.job, "spec": changed})
 
 

@@ -111,6 +111,13 @@ def _of_job(spec: JobSpec, machine: Machine) -> Iterator[str]:
             "give it a directory: --checkpoint DIRECTORY"
         )
 
+    for number, each in enumerate(spec.artifacts):
+        if each.persistent_volume_claim is not None:
+            yield (
+                f"spec.artifacts[{number}].persistentVolumeClaim: there are no claims here; "
+                "give it a directory: --artifacts DIRECTORY"
+            )
+
 
 def _names(task: Task) -> int:
     """Return the number of addresses that a task can need."""

@@ -288,6 +288,18 @@ BROKEN: dict[str, tuple[Object, str]] = {
         tasks(checkpoint={**CLAIM, "path": "/a/../b"}),
         "spec.checkpoint.path",
     ),
+    "spec.artifacts[]: exactly one": (
+        tasks(artifacts=[{"name": "a", "path": "/a"}]),
+        "spec.artifacts[0]",
+    ),
+    "spec.artifacts[].persistentVolumeClaim: ": (
+        tasks(artifacts=[{"name": "a", "path": "/a", "persistentVolumeClaim": "-a"}]),
+        "spec.artifacts[0].persistentVolumeClaim",
+    ),
+    "spec.artifacts[].path: ": (
+        tasks(artifacts=[{"name": "a", "path": "/a/../b", **CLAIM}]),
+        "spec.artifacts[0].path",
+    ),
     "spec.code.configMap: ": (tasks(code={**CODE, "configMap": "-a"}), "spec.code.configMap"),
     "spec.code.sha256: ": (tasks(code={**CODE, "sha256": "a"}), "spec.code.sha256"),
     "spec.code.path: must": (tasks(code={**CODE, "path": "/a/../b"}), "spec.code.path"),

@@ -53,6 +53,7 @@ MANY: Object = {
     "scheduling": {"gang": False},
     "successPolicy": {"tasks": ["learner"]},
     "checkpoint": {"volume": "data"},
+    "artifacts": [{"name": "a", "path": "/a", "volume": "data"}],
     "code": {"configMap": "a", "sha256": "0" * 64, "path": "/code"},
     "failurePolicy": {"rules": [{"tasks": ["learner"], "action": "RestartTask"}]},
     "activeDeadlineSeconds": 100,
@@ -103,6 +104,7 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "companions": ([settings("2")], [settings("1"), settings("1", "-b")], [], None),
     "successPolicy": ({"tasks": ["buffer"]}, {"tasks": ["learner"], "operator": "Any"}, None),
     "checkpoint": ({"persistentVolumeClaim": "a"}, {"volume": "data", "path": "/a"}, None),
+    "artifacts": ([{"name": "b", "path": "/a", "volume": "data"}], [], None),
     "code": (
         {
             "configMap": "b",

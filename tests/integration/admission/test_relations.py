@@ -18,7 +18,13 @@ from di_api.spec.progress import ProgressAction
 from di_api.spec.task import TaskType
 from di_api.validation import validate_job
 from di_api.validation.relations import ones_of, whole_of
-from di_api.validation.relations.of_job import OF_CHECKPOINT, OF_CODE, OF_SPEC, OF_TASKS
+from di_api.validation.relations.of_job import (
+    OF_ARTIFACTS,
+    OF_CHECKPOINT,
+    OF_CODE,
+    OF_SPEC,
+    OF_TASKS,
+)
 from di_api.validation.relations.of_task import OF_TASK
 from di_api.validation.relations.row import Relation, Whole
 from di_kube.config import KubeConfig
@@ -111,6 +117,18 @@ def checkpoints() -> st.SearchStrategy[Object]:
     )
 
 
+def artifacts() -> st.SearchStrategy[list[Object]]:
+    paths = ("/results", "/a/b.c/..d", "/", "a", "/a//b", "/a:b", "/a/../b")
+    artifact: st.SearchStrategy[Object] = st.fixed_dictionaries(
+        {"name": st.sampled_from(("a", "b")), "path": st.sampled_from(paths)},
+        optional={
+            "volume": st.just("data"),
+            "persistentVolumeClaim": st.sampled_from(("a.b-c", "", "A")),
+        },
+    )
+    return st.lists(artifact, max_size=2)
+
+
 def codes() -> st.SearchStrategy[Object]:
     paths = ("/code", "/a/b.c/..d", "/", "a", "/a/", "/a//b", "/a:b", "/a/../b", "/.")
     files = ("a.txt", "a/b", "..a", "../a", "a/..", "/a", "a/", "a:b", "", ".")
@@ -143,6 +161,7 @@ def specs() -> st.SearchStrategy[Object]:
             "tasks": st.lists(tasks(), min_size=1, max_size=3),
             "coordinated": st.just(coordinated),
             "checkpoint": checkpoints(),
+            "artifacts": artifacts(),
             "code": codes(),
             "preemptible": st.booleans(),
             "scheduling": st.fixed_dictionaries(
@@ -169,7 +188,13 @@ def specs() -> st.SearchStrategy[Object]:
     )
 
 
-ROWS_OF_ALL: tuple[Relation[Whole], ...] = (*OF_SPEC, *OF_TASKS, *OF_CHECKPOINT, *OF_CODE)
+ROWS_OF_ALL: tuple[Relation[Whole], ...] = (
+    *OF_SPEC,
+    *OF_TASKS,
+    *OF_CHECKPOINT,
+    *OF_ARTIFACTS,
+    *OF_CODE,
+)
 
 
 @pytest.fixture(scope="module")

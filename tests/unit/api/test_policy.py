@@ -25,7 +25,13 @@ def validation(message: str) -> dict[str, str]:
 
 def test_every_declared_rule_is_a_validation() -> None:
     rows: tuple[Relation[Any], ...] = (
-        *(*of_job.OF_SPEC, *of_job.OF_TASKS, *of_job.OF_CHECKPOINT, *of_job.OF_CODE),
+        *(
+            *of_job.OF_SPEC,
+            *of_job.OF_TASKS,
+            *of_job.OF_CHECKPOINT,
+            *of_job.OF_ARTIFACTS,
+            *of_job.OF_CODE,
+        ),
         *OF_TASK,
     )
     declared = [

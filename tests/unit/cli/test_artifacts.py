@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from di_cli.edits.kept_files import (
+    KeptFile,
     KeptPath,
+    folders,
+    kept_files,
     kept_paths,
     listing,
     of_task,
     reader_pod,
-    rows,
     without_repeats,
 )
 from di_cli.exit_codes import ExitCode
@@ -124,9 +126,9 @@ def test_files_of_a_claim_are_listed_once() -> None:
     assert without_repeats(KEPT) == {"learner": KEPT[:2]}
     assert listing(KEPT[:2])[:4] == ["find", "/checkpoint", "/models", "-type"]
     told = "   3 /models/b c\n 2048 /checkpoint/a\n 2051 total\n\nfind: x\n 9 /other\n"
-    assert rows(told, KEPT[:2]) == [
-        ("/checkpoint/a", "2.0 KiB", "saved", "learner"),
-        ("/models/b c", "3 B", "big", "learner"),
+    assert kept_files(told, KEPT[:2], {}) == [
+        KeptFile("/checkpoint/a", "", "2.0 KiB", "saved", "learner"),
+        KeptFile("/models/b c", "", "3 B", "big", "learner"),
     ]
 
 
@@ -156,6 +158,96 @@ def test_the_reading_pod_writes_nothing_and_is_no_pod_of_the_job(di: Di) -> None
     assert other["spec"]["containers"][0]["image"] == "busybox"
 
 
+FOLDER = "di-artifacts/cartpole.uid-cartpole/results"
+RESULTS = [
+    KeptPath(task=task, path="/results", claim="shared", sub_path=FOLDER, is_of_pods=True)
+    for task in ("learner", "collector")
+]
+
+
+def with_artifacts(job: dict[str, Any]) -> dict[str, Any]:
+    """The job with a folder for each pod on a claim."""
+    claim = {"persistentVolumeClaim": "shared"}
+    job["spec"]["artifacts"] = [{"name": "results", "path": "/results", **claim}]
+    return job
+
+
+def test_artifacts_have_a_folder_for_each_pod(di: Di) -> None:
+    job = with_artifacts(di.job())
+    assert kept_paths(job) == RESULTS
+    job["spec"]["artifacts"][0]["tasks"] = ["collector"]
+    assert kept_paths(job) == RESULTS[1:]
+    told = "1 /results/cartpole-collector-10/a/b\n2 /results/cartpole-learner-0/c\n3 /results/x/d\n"
+    assert kept_files(told, RESULTS, job) == [
+        KeptFile("/results/a/b", "cartpole-collector-10", "1 B", "shared", "collector"),
+        KeptFile("/results/c", "cartpole-learner-0", "2 B", "shared", "learner"),
+        KeptFile("/results/d", "x", "3 B", "shared", ""),
+    ]
+    pods = ["cartpole-collector-10", "cartpole-collector-2", "cartpole-learner-0"]
+    listed = "\n".join([*pods, "lost+found"])
+    assert folders(listed, job, None) == [*pods[2:], pods[1], pods[0]]
+    assert folders(listed, job, "collector") == [pods[1], pods[0]]
+
+
+def test_the_reading_pod_runs_on_the_node_that_has_the_claim(di: Di) -> None:
+    job = with_artifacts(di.job())
+    (term,) = reader_pod(job, RESULTS[:1], "reader", "", "n1")["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+
+
+@pytest.mark.usefixtures("starting")
+@pytest.mark.parametrize(
+    ("options", "pod"),
+    [
+        ((), "cartpole-learner-0"),
+        (("--task", "collector"), "cartpole-collector-0"),
+        (("--pod", "cartpole-collector-1"), "cartpole-collector-1"),
+        (("--rank", "1"), "cartpole-collector-0"),
+    ],
+)
+def test_the_folder_of_a_pod_is_read_after_its_end(
+    di: Di, kubectl: Path, options: tuple[str, ...], pod: str
+) -> None:
+    di.world.put(f"{JOBS}/cartpole", with_artifacts(di.job(phase="Succeeded")))
+    di.pod("cartpole", "learner", 0, 0, phase="Succeeded")
+    di.pod("cartpole", "collector", 0, 1, phase="Succeeded")
+    (kubectl / "told").write_text(
+        "cartpole-collector-1\ncartpole-collector-0\ncartpole-learner-0\n"
+    )
+    said = di("cp", "cartpole:/results/a/model.pt", ".", *options)
+    assert said.code == ExitCode.DONE, said.err
+    *_, copied = (kubectl / "asked").read_text().splitlines()
+    assert f":/results/{pod}/a/model.pt ./model.pt --container files" in copied
+
+
+@pytest.mark.usefixtures("starting")
+def test_a_pod_without_files_is_refused_with_those_that_have_some(di: Di, kubectl: Path) -> None:
+    di.world.put(f"{JOBS}/cartpole", with_artifacts(di.job(phase="Succeeded")))
+    (kubectl / "told").write_text("cartpole-learner-0\n")
+    said = di("cp", "cartpole:/results", ".", "--pod", "cartpole-learner-1")
+    assert said.code == ExitCode.NOT_FOUND
+    assert said.err.splitlines()[1:] == [
+        "error: no such pod of dijob/cartpole has left files in /results",
+        "  pods with files: cartpole-learner-0",
+        "  try: di artifacts cartpole, which names pods for --pod",
+    ]
+
+
+@pytest.mark.usefixtures("starting")
+def test_artifacts_of_all_pods_are_listed_while_the_job_runs(di: Di, kubectl: Path) -> None:
+    di.world.put(f"{JOBS}/cartpole", with_artifacts(di.job()))
+    di.pod("cartpole", "learner", 0, 0)
+    (kubectl / "told").write_text("5 /results/cartpole-learner-0/model.pt\n")
+    said = di("artifacts", "cartpole")
+    assert said.code == ExitCode.DONE, said.err
+    assert [line.split() for line in said.lines] == [
+        ["FILE", "SIZE", "CLAIM", "TASK", "POD"],
+        ["/results/model.pt", "5", "B", "shared", "learner", "cartpole-learner-0"],
+    ]
+
+
 @pytest.mark.usefixtures("ended")
 def test_files_are_copied_after_the_end_by_a_pod_that_is_deleted(
     di: Di, kubectl: Path, starting: dict[str, Any]
@@ -169,7 +261,7 @@ def test_files_are_copied_after_the_end_by_a_pod_that_is_deleted(
         "--container files\n"
     )
     assert key not in di.world.objects
-    assert said.err.splitlines()[0] == f"no pod of cartpole runs: pod {name} reads its claims"
+    assert said.err.splitlines()[0] == f"pod {name} reads the claims of cartpole"
 
 
 @pytest.mark.usefixtures("ended", "starting")

@@ -135,6 +135,32 @@ def test_a_directory_replaces_the_claim_of_a_manifest(tmp_path: Path) -> None:
     assert (tmp_path / "kept" / "saved").exists()
 
 
+@pytest.mark.proves("dijob.md#spec/artifacts")
+def test_artifacts_of_each_pod_are_in_a_directory_of_this_machine(tmp_path: Path) -> None:
+    program = "import os; open(os.environ['DI_ARTIFACTS_DIR'] + '/result', 'w').write('done')"
+    container = {"name": "di-container", "image": "none", "command": ["python3", "-c", program]}
+    template = {"spec": {"containers": [container]}}
+    kept = {"name": "results", "path": "/results", "persistentVolumeClaim": "elsewhere"}
+    job = {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DIJob",
+        "metadata": {"name": "claims"},
+        "spec": {
+            "artifacts": [kept],
+            "tasks": [{"type": "none", "name": "work", "replicas": 2, "template": template}],
+        },
+    }
+    manifest = tmp_path / "job.json"
+    manifest.write_text(json.dumps(job))
+    assert run(tmp_path, manifest)[0] == REFUSED
+    code, shown = run(tmp_path, manifest, "--artifacts", tmp_path / "kept")
+    assert code == SUCCEEDED, shown
+    (folder,) = (tmp_path / "kept" / "di-artifacts").iterdir()
+    assert folder.name.startswith("claims.")
+    files = {str(each.relative_to(folder)) for each in folder.rglob("result")}
+    assert files == {f"results/claims-work-{index}/result" for index in (0, 1)}
+
+
 def test_help_imports_nothing_that_runs_a_job() -> None:
     code = (
         "import atexit, sys; from di_cli.main import run; "

@@ -77,6 +77,9 @@ REFUSED: dict[str, Any] = {
     "spec.checkpoint.persistentVolumeClaim": {
         "checkpoint": {"path": "/c", "persistentVolumeClaim": "c"}
     },
+    "spec.artifacts[0].persistentVolumeClaim": {
+        "artifacts": [{"name": "a", "path": "/a", "persistentVolumeClaim": "c"}]
+    },
     "spec.tasks[0].service.ports[0].protocol": {
         "task": {"service": {"ports": [{"name": "dns", "port": 53, "protocol": "UDP"}]}}
     },

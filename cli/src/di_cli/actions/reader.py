@@ -28,6 +28,7 @@ def reading(
     job: dict[str, Any],
     kept: Sequence[KeptPath],
     image: str,
+    node: str = "",
 ) -> Iterator[str]:
     """Have a running pod with the paths of one task, and delete it in the end.
 
@@ -36,8 +37,8 @@ def reading(
     """
     of = str(job["metadata"]["name"])
     name = f"{of[:_MOST_OF_NAME].rstrip('-.')}-{READER}-{secrets.token_hex(3)}"
-    session.client.create(PODS, reader_pod(job, kept, name, image), session.namespace)
-    note(f"no pod of {of} runs: pod {name} reads its claims")
+    session.client.create(PODS, reader_pod(job, kept, name, image, node), session.namespace)
+    note(f"pod {name} reads the claims of {of}")
     try:
         _wait(session, name)
         yield name

@@ -14,21 +14,25 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import typer
 
+from di_api.field_error import mapping
 from di_api.pods.main_container import phase_of
 from di_cli.access.reviews import refusal
 from di_cli.actions.reader import reading
 from di_cli.commands.options import Context, JobName, Namespace, Task
 from di_cli.edits.kept_files import (
     READER,
+    KeptFile,
     KeptPath,
+    folders,
+    kept_files,
     kept_paths,
     listing,
     of_task,
-    rows,
     without_repeats,
 )
 from di_cli.errors import CommandError
@@ -49,6 +53,7 @@ _Image = Annotated[
         "--image", help="Image of the pod that reads when no pod runs; absent: that of the task."
     ),
 ]
+_Pod = Annotated[str, typer.Option("--pod", help="Name of the pod, as in di artifacts.")]
 _Container = Annotated[str, typer.Option("--container", "-c", help="Absent: the program's own.")]
 
 
@@ -66,7 +71,7 @@ def execute(
 ) -> None:
     """Run a command in a pod of a job: di exec JOB --task learner -- nvidia-smi."""
     with open_session(namespace, context) as session:
-        pod, chosen = _choose(session, name, task, rank, container)
+        pod, chosen = _choose(session, name, _Wanted(task, rank), container)
         _require(session, pod, "exec")
         terminal = ["--stdin", "--tty"] if os.isatty(0) and os.isatty(1) else []
         words = ["exec", *terminal, pod, "--container", chosen, "--", *(command or ["sh"])]
@@ -85,7 +90,7 @@ def attach(
 ) -> None:
     """Attach to the program of a pod of a job."""
     with open_session(namespace, context) as session:
-        pod, chosen = _choose(session, name, task, rank, container)
+        pod, chosen = _choose(session, name, _Wanted(task, rank), container)
         _require(session, pod, "attach")
         arguments = _arguments(session, ["attach", pod, "--container", chosen])
     _become(arguments)
@@ -97,6 +102,7 @@ def copy(
     *,
     task: Task = None,
     rank: _Rank = None,
+    pod: _Pod = "",
     container: _Container = "",
     image: _Image = "",
     namespace: Namespace = None,
@@ -109,16 +115,18 @@ def copy(
     jobs = [job for job, _ in ends if job]
     if len(jobs) != 1:
         raise typer.BadParameter("one of the two is JOB:PATH, the other a path here")
-    (name,) = jobs
     (name,), (of, path) = jobs, ends[0]
+    wanted = _Wanted(task, rank, pod)
     with open_session(namespace, context) as session:
-        is_read = bool(of) and rank is None and not _running(session, name, task, None)
-        kept = _kept(session, name, path, task) if is_read else []
-        place = _place(session, name, kept, image, task=task, rank=rank, own=container)
-        with place as (pod, chosen):
-            _require(session, pod, "exec")
-            to = target if not of else _named(target, path)
-            words = [f"{pod}:{path}", to] if of else [source, f"{pod}:{ends[1][1]}"]
+        kept = _kept(session, name, path, wanted) if of else []
+        place = _place(session, name, kept, image, wanted=wanted, own=container)
+        with place as (at, chosen):
+            _require(session, at, "exec")
+            if not of:
+                words = [source, f"{at}:{ends[1][1]}"]
+            else:
+                kept_at = _in_folder(session, name, kept, path, at=at, wanted=wanted)
+                words = [f"{at}:{kept_at}", _named(target, path)]
             _copy(_arguments(session, ["cp", *words, "--container", chosen]), name)
 
 
@@ -136,16 +144,25 @@ def artifacts(
         kept = [each for each in kept_paths(job) if task in (None, each.task)]
         if not kept:
             raise _nothing_kept(name, task)
-        found: list[tuple[str, str, str, str]] = []
+        found: list[KeptFile] = []
         for of, paths in without_repeats(kept).items():
-            on_claims = [] if _running(session, name, of, None) else paths
-            with _place(session, name, on_claims, image, task=of) as (pod, container):
-                _require(session, pod, "exec")
-                words = ["exec", pod, "--container", container, "--", *listing(paths)]
-                found += rows(_told(_arguments(session, words), name), paths)
-    print_table(Table(header=("FILE", "SIZE", "CLAIM", "TASK"), rows=found))
-    if found:
-        suggest(f"di cp {name}:{found[0][0]} .")
+            wanted = _Wanted(of)
+            in_pod = [each for each in paths if not each.is_of_pods]
+            if not _running(session, name, wanted):
+                in_pod = []
+            in_reader = [each for each in paths if each not in in_pod]
+            for listed, on_claims in ((in_pod, []), (in_reader, in_reader)):
+                if not listed:
+                    continue
+                with _place(session, name, on_claims, image, wanted=wanted) as (pod, container):
+                    _require(session, pod, "exec")
+                    words = ["exec", pod, "--container", container, "--", *listing(listed)]
+                    found += kept_files(_told(_arguments(session, words), name), listed, job)
+    files = [each for each in found if task in (None, each.task)]
+    print_table(_table(files))
+    if files:
+        pod = f" --pod {files[0].pod}" if files[0].pod else ""
+        suggest(f"di cp {name}:{files[0].path} .{pod}")
 
 
 def port_forward(
@@ -159,16 +176,30 @@ def port_forward(
 ) -> None:
     """Forward ports of this machine to a pod of a job: di port-forward JOB 8080:22270."""
     with open_session(namespace, context) as session:
-        pod, _ = _choose(session, name, task, rank, "")
+        pod, _ = _choose(session, name, _Wanted(task, rank), "")
         _require(session, pod, "portforward")
         arguments = _arguments(session, ["port-forward", pod, *ports])
     _become(arguments)
 
 
-def _kept(session: Session, job: str, path: str, task: str | None) -> list[KeptPath]:
-    """Return the paths to mount for reading `path` of a job without running pods."""
+def _table(files: Sequence[KeptFile]) -> Table:
+    """Return the table, with a column for the pods if a file belongs to one."""
+    rows = [(each.path, each.size, each.claim, each.task) for each in files]
+    header: tuple[str, ...] = ("FILE", "SIZE", "CLAIM", "TASK")
+    if not any(each.pod for each in files):
+        return Table(header=header, rows=rows)
+    with_pods = [(*row, each.pod) for row, each in zip(rows, files, strict=True)]
+    return Table(header=(*header, "POD"), rows=with_pods)
+
+
+def _kept(session: Session, job: str, path: str, wanted: _Wanted) -> list[KeptPath]:
+    """Return the paths to mount for reading `path` of a job; none if a pod with it runs."""
+    if _running(session, job, wanted):
+        return []
     kept = kept_paths(session.job(job))
-    found = of_task(kept, path, task)
+    found = of_task(kept, path, wanted.task)
+    if wanted.is_one_pod and not any(each.is_of_pods and each.has(path) for each in found):
+        return []
     if found:
         return found
     listed = ", ".join(dict.fromkeys(each.path for each in kept))
@@ -176,6 +207,28 @@ def _kept(session: Session, job: str, path: str, task: str | None) -> list[KeptP
         f"no pod of dijob/{job} runs, and {path} is on none of its claims",
         where=f"on claims: {listed}" if listed else "none is mounted",
         remedy=f"di artifacts {job}" if listed else f"di describe {job}",
+        code=ExitCode.NOT_FOUND,
+    )
+
+
+def _in_folder(
+    session: Session, job: str, kept: Sequence[KeptPath], path: str, *, at: str, wanted: _Wanted
+) -> str:
+    """Return the place of a path in the reading pod `at`, which has a folder for each pod."""
+    on = [each for each in kept if each.is_of_pods and each.has(path)]
+    if not on:
+        return path
+    (folder, *_) = sorted(on, key=lambda each: len(each.path), reverse=True)
+    words = ["exec", at, "--container", READER, "--", "ls", folder.path]
+    found = folders(_told(_arguments(session, words), job), session.job(job), wanted.task)
+    names = [name_of(each) for each in _pods(session, job, wanted)]
+    chosen = [each for each in found if not wanted.is_one_pod or each in (wanted.pod, *names)]
+    if chosen:
+        return folder.of_pod(chosen[0], path)
+    raise CommandError(
+        f"no such pod of dijob/{job} has left files in {folder.path}",
+        where=f"pods with files: {', '.join(found)}" if found else "no pod has",
+        remedy=f"di artifacts {job}, which names pods for --pod",
         code=ExitCode.NOT_FOUND,
     )
 
@@ -196,25 +249,27 @@ def _place(
     kept: Sequence[KeptPath],
     image: str,
     *,
-    task: str | None,
-    rank: int | None = None,
+    wanted: _Wanted,
     own: str = "",
 ) -> Iterator[tuple[str, str]]:
     """Have a pod and its container: one that reads `kept`, or without that a running one of the
     job.
     """
     if kept:
-        with reading(session, session.job(job), kept, image) as pod:
+        # A claim that a pod uses may be attached to the pod's node only.
+        running = _running(session, job, _Wanted(kept[0].task))
+        node = str(mapping(running[0].get("spec")).get("nodeName") or "") if running else ""
+        with reading(session, session.job(job), kept, image, node) as pod:
             yield pod, READER
     else:
-        yield _choose(session, job, task, rank, own)
+        yield _choose(session, job, wanted, own)
 
 
 def _nothing_kept(name: str, task: str | None) -> CommandError:
     of = f"dijob/{name}" if task is None else f"task {task} of dijob/{name}"
     return CommandError(
         f"{of} has no files that outlive its pods",
-        where="no PersistentVolumeClaim is mounted, neither by spec.checkpoint nor by a template",
+        where="no claim is mounted by spec.artifacts, spec.checkpoint or a template",
         remedy=f"di cp {name}:PATH . while it runs; for the next run docs/how-to/artifacts.md",
         code=ExitCode.NOT_FOUND,
     )
@@ -236,27 +291,39 @@ def _told(arguments: list[str], job: str) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def _running(
-    session: Session, job: str, task: str | None, rank: int | None
-) -> list[Mapping[str, Any]]:
-    return [pod for pod in _pods(session, job, task, rank) if phase_of(pod) == "Running"]
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The pods that the options select."""
+
+    task: str | None = None
+    rank: int | None = None
+    pod: str = ""
+
+    @property
+    def is_one_pod(self) -> bool:
+        """Return whether one pod is meant, and not the first one."""
+        return self.rank is not None or bool(self.pod)
+
+    def has(self, pod: Mapping[str, Any]) -> bool:
+        """Return whether a pod is selected."""
+        return (
+            (self.task is None or task_of(pod) == self.task)
+            and (self.rank is None or rank_of(pod) == self.rank)
+            and self.pod in ("", name_of(pod))
+        )
 
 
-def _pods(
-    session: Session, job: str, task: str | None, rank: int | None
-) -> list[Mapping[str, Any]]:
-    return [
-        pod
-        for pod in in_order(session.pods(job))
-        if (task is None or task_of(pod) == task) and (rank is None or rank_of(pod) == rank)
-    ]
+def _running(session: Session, job: str, wanted: _Wanted) -> list[Mapping[str, Any]]:
+    return [pod for pod in _pods(session, job, wanted) if phase_of(pod) == "Running"]
 
 
-def _choose(
-    session: Session, job: str, task: str | None, rank: int | None, container: str
-) -> tuple[str, str]:
+def _pods(session: Session, job: str, wanted: _Wanted) -> list[Mapping[str, Any]]:
+    return [pod for pod in in_order(session.pods(job)) if wanted.has(pod)]
+
+
+def _choose(session: Session, job: str, wanted: _Wanted, container: str) -> tuple[str, str]:
     """Return the selected pod, and its container: the first running one by rank."""
-    pods = _pods(session, job, task, rank)
+    pods = _pods(session, job, wanted)
     running = [pod for pod in pods if phase_of(pod) == "Running"]
     if running:
         chosen = running[0]

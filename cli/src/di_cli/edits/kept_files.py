@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from di_api.base_template import with_base
 from di_api.field_error import items, mapping
-from di_api.names import CHECKPOINT_VOLUME
+from di_api.names import CHECKPOINT_VOLUME, artifacts_folder
 from di_api.pods.main_container import main_container
 from di_api.spec import Checkpoint
 from di_api.validation.templates.rules import coordinated_templates
@@ -32,12 +33,18 @@ class KeptPath:
 
     Attributes:
         sub_path: the part of the volume that is mounted; empty: all of it.
+        is_of_pods: whether it has a folder for each pod, by its name: an item of `spec.artifacts`.
     """
 
     task: str
     path: str
     claim: str
     sub_path: str = ""
+    is_of_pods: bool = False
+
+    def of_pod(self, pod: str, path: str) -> str:
+        """Return the place of a path of a pod in a pod that has the folders of all."""
+        return f"{self.path}/{pod}{path.removeprefix(self.path)}"
 
     def has(self, path: str) -> bool:
         """Return whether a path is at or below this one."""
@@ -49,13 +56,15 @@ def kept_paths(job: Object) -> list[KeptPath]:
     spec = with_base(mapping(job.get("spec")))
     of_job = _claims(spec)
     found: dict[tuple[str, str], KeptPath] = {}
+    artifacts = list(_artifacts(job, of_job))
     for task, is_learner, template in _templates(spec):
         pod = mapping(template.get("spec"))
         claims = {**of_job, **_claims(pod)}
         checkpoint = _checkpoint(task, spec, of_job) if is_learner else []
         containers = map(mapping, items(pod.get("containers")))
         mounts = (mapping(each) for one in containers for each in items(one.get("volumeMounts")))
-        for kept in (*checkpoint, *_mounted(task, mounts, claims)):
+        own = (replace(each, task=task) for tasks, each in artifacts if not tasks or task in tasks)
+        for kept in (*checkpoint, *own, *_mounted(task, mounts, claims)):
             found.setdefault((kept.task, kept.path), kept)
     return list(found.values())
 
@@ -77,7 +86,9 @@ def without_repeats(kept: Sequence[KeptPath]) -> dict[str, list[KeptPath]]:
     return by_task
 
 
-def reader_pod(job: Object, kept: Sequence[KeptPath], name: str, image: str) -> dict[str, Any]:
+def reader_pod(
+    job: Object, kept: Sequence[KeptPath], name: str, image: str, node: str = ""
+) -> dict[str, Any]:
     """Return a pod that mounts paths of one task, read-only, and waits.
 
     It has no label of the job's own pods, and is deleted with the job.
@@ -87,6 +98,7 @@ def reader_pod(job: Object, kept: Sequence[KeptPath], name: str, image: str) -> 
         kept: the paths, at least one.
         name: of the pod.
         image: with `sh`, `tar` and `find`; empty: that of the task.
+        node: that it runs on, because a claim can be mounted there only; empty: any.
     """
     spec = with_base(mapping(job.get("spec")))
     templates = {task: template for task, _, template in _templates(spec)}
@@ -121,6 +133,7 @@ def reader_pod(job: Object, kept: Sequence[KeptPath], name: str, image: str) -> 
         "spec": {
             **{field: pod[field] for field in _COPIED if field in pod},
             **({"securityContext": dict(of_pod)} if of_pod else {}),
+            **(_on(node) if node else {}),
             "activeDeadlineSeconds": SECONDS,
             "automountServiceAccountToken": False,
             "containers": [container],
@@ -136,8 +149,19 @@ def listing(kept: Sequence[KeptPath]) -> list[str]:
     return ["find", *(each.path for each in kept), "-type", "f", "-exec", "wc", "-c", "{}", "+"]
 
 
-def rows(told: str, kept: Sequence[KeptPath]) -> list[tuple[str, str, str, str]]:
-    """Return file, size, claim and task of each line that `listing` printed, by path."""
+@dataclass(frozen=True, slots=True, order=True)
+class KeptFile:
+    """A file that outlives its pod; `pod` is empty for a file that all pods of the task share."""
+
+    path: str
+    pod: str
+    size: str
+    claim: str
+    task: str
+
+
+def kept_files(told: str, kept: Sequence[KeptPath], job: Object) -> list[KeptFile]:
+    """Return the file of each line that `listing` printed, by path."""
     found = []
     for line in told.splitlines():
         size, _, file = line.strip().partition(" ")
@@ -145,8 +169,34 @@ def rows(told: str, kept: Sequence[KeptPath]) -> list[tuple[str, str, str, str]]
         on = [each for each in kept if file.startswith("/") and each.has(file)]
         if on and size.isdecimal():
             inner = max(on, key=lambda each: len(each.path))
-            found.append((file, _size(int(size)), inner.claim, inner.task))
+            task, pod = inner.task, ""
+            if inner.is_of_pods:
+                pod, _, rest = file.removeprefix(f"{inner.path}/").partition("/")
+                task, file = task_of_folder(job, pod), f"{inner.path}/{rest}"
+            found.append(KeptFile(file, pod, _size(int(size)), inner.claim, task))
     return sorted(found)
+
+
+def task_of_folder(job: Object, pod: str) -> str:
+    """Return the task or role of the pod that has a folder; empty for a folder of no pod."""
+    name = mapping(job.get("metadata")).get("name")
+    tasks = [task for task, _, _ in _templates(with_base(mapping(job.get("spec"))))]
+    return max((each for each in tasks if pod.startswith(f"{name}-{each}-")), key=len, default="")
+
+
+def folders(told: str, job: Object, task: str | None) -> list[str]:
+    """Return the folders of pods that `ls` printed, the first pods of each task first.
+
+    Args:
+        task: its pods only; None: those of all tasks, in the order of the tasks.
+    """
+    tasks = [each for each, _, _ in _templates(with_base(mapping(job.get("spec"))))]
+    found = [
+        (tasks.index(of), [int(part) for part in re.findall(r"\d+", pod)], pod)
+        for pod in told.splitlines()
+        if (of := task_of_folder(job, pod)) and task in (None, of)
+    ]
+    return [pod for _, _, pod in sorted(found)]
 
 
 def _size(count: int) -> str:
@@ -184,6 +234,26 @@ def _checkpoint(task: str, spec: Object, claims: Mapping[str, str]) -> list[Kept
     volume = CHECKPOINT_VOLUME if own else checkpoint.get("volume")
     mount = {"name": volume, "mountPath": checkpoint.get("path", Checkpoint().path)}
     return list(_mounted(task, [mount] if checkpoint else [], claims))
+
+
+def _artifacts(job: Object, claims: Mapping[str, str]) -> Iterator[tuple[list[Any], KeptPath]]:
+    """Yield the tasks and the path of each item of `spec.artifacts` that is on a claim."""
+    about = mapping(job.get("metadata"))
+    for each in map(mapping, items(mapping(job.get("spec")).get("artifacts"))):
+        claim = each.get("persistentVolumeClaim") or claims.get(str(each.get("volume")))
+        if claim and isinstance(path := each.get("path"), str):
+            folder = artifacts_folder(
+                str(about.get("name")), str(about.get("uid")), str(each.get("name"))
+            )
+            kept = KeptPath(task="", path=path, claim=str(claim), sub_path=folder, is_of_pods=True)
+            yield items(each.get("tasks")), kept
+
+
+def _on(node: str) -> dict[str, Any]:
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    return {"affinity": {"nodeAffinity": required}}
 
 
 def _mounted(task: str, mounts: Any, claims: Mapping[str, str]) -> Iterator[KeptPath]:

@@ -251,6 +251,8 @@ ENV_STANDBY: Final = "DI_STANDBY"
 """MARKED in pods that were created as standby pods, in place of ENV_RANK and ENV_TASK_RANK."""
 ENV_CHECKPOINT_DIR: Final = "DI_CHECKPOINT_DIR"
 """Directory of the job's checkpoints, in learners of a job that has one."""
+ENV_ARTIFACTS_DIR: Final = "DI_ARTIFACTS_DIR"
+"""Path of the first artifact of the pod, in pods that have one."""
 ENV_RESTORE_STEP: Final = "DI_RESTORE_STEP"
 """Step of the last checkpoint that the job reported, unchanged; absent if there is none."""
 ENV_NODE_NAME: Final = "DI_NODE_NAME"
@@ -305,6 +307,10 @@ SERVER_ACCESS_DIR: Final = "/var/run/secrets/di-server"
 """Directory of the token for di-server, and of its CA certificates."""
 CHECKPOINT_VOLUME: Final = "di-checkpoint"
 """Name of the volume of the claim that contains checkpoints."""
+MOST_ARTIFACTS: Final = 8
+"""Artifacts of one job."""
+ARTIFACTS_FOLDER: Final = "di-artifacts"
+"""Folder of the artifacts of all jobs, at the top of a volume."""
 CODE_VOLUME: Final = "di-code"
 """Name of the volume with the unpacked files of `spec.code`."""
 CODE_BUNDLE_VOLUME: Final = "di-code-bundle"
@@ -374,6 +380,18 @@ def service_name(job: str) -> str:
 def code_config_maps(first: str, parts: int | None) -> list[str]:
     """Return the ConfigMaps of a bundle in order of its parts."""
     return [first, *(f"{first}.{number}" for number in range(2, (parts or 1) + 1))]
+
+
+def artifacts_volume(number: int) -> str:
+    """Return the name of the volume of the claim with this number among those of artifacts."""
+    return f"di-artifacts-{number}"
+
+
+def artifacts_folder(job: str, uid: str, artifact: str) -> str:
+    """Return the folder with an artifact of a job on its volume, with a folder for each pod.
+
+    Another job of the same name has another folder, by its UID."""
+    return f"{ARTIFACTS_FOLDER}/{job}.{uid}/{artifact}"
 
 
 def nodes_config_map_name(job: str) -> str:

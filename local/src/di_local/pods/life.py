@@ -281,7 +281,13 @@ class Life:
         path = spec.get("terminationMessagePath") or TERMINATION_LOG
         message = {"name": _MESSAGE, "mountPath": path}
         places = {**(self._volumes.places if self._volumes else {}), _MESSAGE: self._message(spec)}
-        return Mounts([*(spec.get("volumeMounts") or ()), message], places)
+        found = Mounts([*(spec.get("volumeMounts") or ()), message], places)
+        for mount in spec.get("volumeMounts") or ():
+            place = found.places.get(str(mount["mountPath"]).rstrip("/"))
+            # As the kubelet does.
+            if mount.get("subPath") and place is not None and not place.exists():
+                place.mkdir(parents=True)
+        return found
 
     def _read_key(self, kind: str, name: str, key: str) -> str | None:
         namespace, sources = self._pod["metadata"]["namespace"], self._place.sources

@@ -95,6 +95,7 @@ def _values() -> Iterator[tuple[Place, Rule]]:
         (_TASKS, of_job.OF_TASKS),
         (_TASK, OF_TASK),
         (Place("spec.checkpoint"), of_job.OF_CHECKPOINT),
+        (Place("spec.artifacts[]"), of_job.OF_ARTIFACTS),
         (Place("spec.code"), of_job.OF_CODE),
     )
     for place, relations in rows:

@@ -8,6 +8,7 @@ from typing import Final
 
 from di_api.base_template import ABOUT, BASE
 from di_api.crd.changes import may_change, may_change_before_start
+from di_api.spec.artifact import Artifact
 from di_api.spec.coordinated import Coordinated, Replica
 from di_api.spec.declared import Field, fields_of
 from di_api.spec.failure import FailurePolicy, FailureRule
@@ -25,6 +26,7 @@ _OBJECTS: Final[Mapping[str, type]] = {
     "spec.failurePolicy": FailurePolicy,
     "spec.failurePolicy.rules[]": FailureRule,
     "spec.scheduling.topology[]": Topology,
+    "spec.artifacts[]": Artifact,
     "spec.coordinated": Coordinated,
     "spec.coordinated.replicas[]": Replica,
 }

@@ -5,6 +5,7 @@ A new field is an attribute of one of these dataclasses (see `di_api.spec.declar
 `make generate` updates the CRD and docs/reference/dijob.md.
 """
 
+from di_api.spec.artifact import Artifact
 from di_api.spec.bounds import MAX_INT64, MAX_PODS, MAX_REPLICAS, MAX_VACANT
 from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.code import Code
@@ -48,6 +49,7 @@ __all__ = [
     "MAX_PODS",
     "MAX_REPLICAS",
     "MAX_VACANT",
+    "Artifact",
     "Checkpoint",
     "CleanPodPolicy",
     "Code",

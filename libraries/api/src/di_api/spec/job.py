@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
+from di_api.names import MOST_ARTIFACTS
+from di_api.spec.artifact import Artifact
 from di_api.spec.bounds import MAX_COMPANIONS, MAX_INT64, MAX_RESTARTED_AT, MAX_TASKS
 from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.code import Code
@@ -245,6 +247,14 @@ class JobSpec:
             about="Where learners store checkpoints, and the time for the last one.",
         ),
     ] = None
+    artifacts: Annotated[
+        tuple[Artifact, ...],
+        Declared(
+            kind=Structs(Artifact, "artifact", MOST_ARTIFACTS),
+            about="Directories of the pods that outlive them, a folder for each pod on a volume.",
+            more="[How](../how-to/artifacts.md).",
+        ),
+    ] = ()
     code: Annotated[
         Code | None,
         Declared(

@@ -58,6 +58,13 @@ FEATURES: Final = (
         fields=("JobSpec.checkpoint",),
     ),
     Feature(
+        name="Artifacts",
+        stage=Stage.BETA,
+        page="how-to/artifacts.md",
+        switch="`spec.artifacts`; `di artifacts`, `di cp`",
+        fields=("JobSpec.artifacts",),
+    ),
+    Feature(
         name="Scaling, addresses and reports over REST",
         stage=Stage.STABLE,
         page="reference/rest.md",

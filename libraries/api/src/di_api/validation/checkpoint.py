@@ -9,6 +9,7 @@ from di_api import names
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.spec.task import TaskType
 from di_api.validation.mounts import (
+    ending_volume,
     in_own_directory,
     mounted_twice,
     reserved_names,
@@ -19,7 +20,6 @@ from di_api.validation.tasks import Tasks
 
 _PATH: Final = "spec.checkpoint"
 _EXAMPLE: Final = "/checkpoint"
-_WITH_THE_POD: Final = ("emptyDir", "ephemeral")
 _RESERVED: Final = (names.CHECKPOINT_VOLUME,)
 _USE: Final = "is what the operator calls the volume of spec.checkpoint"
 _OURS: Final = (names.NODES_FILE_DIR, names.SERVER_ACCESS_DIR)
@@ -57,7 +57,7 @@ def wrong_places(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
     found = spec.get("checkpoint")
     if not isinstance(found, Mapping):
         return
-    yield from _wrong_volume(found.get("volume"), spec)
+    yield from ending_volume(f"{_PATH}.volume", found.get("volume"), spec)
     yield from in_own_directory(f"{_PATH}.path", found.get("path"), _OURS, _EXAMPLE)
     learners = list(_learners(spec, tasks))
     if not learners:
@@ -73,23 +73,6 @@ def wrong_places(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
             for index, container in enumerate(items(pod.get(field))):
                 where = f"{path}.spec.{field}[{index}]"
                 yield from mounted_twice(where, mapping(container), found.get("path"), _PATH)
-
-
-def _wrong_volume(volume: object, spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    if not isinstance(volume, str):
-        return
-    named = [
-        each for each in map(mapping, items(spec.get("volumes"))) if each.get("name") == volume
-    ]
-    if not named:
-        message = "no volume in spec.volumes has that name"
-        yield FieldError(f"{_PATH}.volume", volume, message)
-        return
-    # The API server treats a volume without a source as an emptyDir.
-    sources = [name for name in named[0] if name != "name"] or ["emptyDir"]
-    if sources[0] in _WITH_THE_POD:
-        message = f"is of the kind {sources[0]}, which ends with its pod"
-        yield FieldError(f"{_PATH}.volume", volume, message)
 
 
 def _learners(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[tuple[str, Mapping[str, Any]]]:

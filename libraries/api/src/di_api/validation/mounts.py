@@ -1,4 +1,4 @@
-"""Rules about what `spec.code` and `spec.checkpoint` mount into pods: paths and volumes."""
+"""Rules about what `spec.code`, `spec.checkpoint` and `spec.artifacts` mount into pods."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ OBJECT_NAME_PATTERN: Final = rf"{dns_names.DNS_LABEL}(\.{dns_names.DNS_LABEL})*"
 """Pattern of an object's name, a DNS subdomain of RFC 1123, without the length limit."""
 PATH_PATTERN: Final = "(/[^/:]+)+"
 """Pattern of a path that is absolute, not the root, and that container runtimes can mount at."""
+_WITH_THE_POD: Final = ("emptyDir", "ephemeral")
 DOTS_PATTERN: Final = "/[.]{1,2}(/|$)"
 """Pattern of the parts that such a path must not contain."""
 
@@ -51,6 +52,22 @@ def reserved_names(
     for index, name in names_of(listed).items():
         if name in reserved:
             yield FieldError(f"{where}[{index}].name", name, f"{use}; choose another")
+
+
+def ending_volume(where: str, volume: object, spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Yield the error for a volume that `spec.volumes` lacks, or that ends with its pod."""
+    if not isinstance(volume, str):
+        return
+    named = [
+        each for each in map(mapping, items(spec.get("volumes"))) if each.get("name") == volume
+    ]
+    if not named:
+        yield FieldError(where, volume, "no volume in spec.volumes has that name")
+        return
+    # The API server treats a volume without a source as an emptyDir.
+    sources = [name for name in named[0] if name != "name"] or ["emptyDir"]
+    if sources[0] in _WITH_THE_POD:
+        yield FieldError(where, volume, f"is of the kind {sources[0]}, which ends with its pod")
 
 
 def mounted_twice(

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from di_api import names
-from di_api.spec import Code, Task, TaskType, Topology
+from di_api.spec import Artifact, Code, Task, TaskType, Topology
 from di_operator.builders.access import Access
-from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.code import with_code
 from di_operator.builders.companion import naming_companions
+from di_operator.builders.containers import with_environment, with_volumes
 from di_operator.builders.drain import grace_note, is_asked, with_drain
 from di_operator.builders.fitting import fitted
+from di_operator.builders.kept_files import Checkpoints, with_artifacts
 from di_operator.builders.metadata import object_metadata
 from di_operator.builders.mpi import mpi_environment, with_mpi
 from di_operator.builders.node_check import check_container
@@ -57,6 +58,8 @@ class PodFrame:
     priority_class: str | None = None
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     """Checkpoints of the learners."""
+    artifacts: tuple[Artifact, ...] = ()
+    """Directories of the pods that outlive them."""
     code: Code | None = None
     """Code that the pods unpack; None: their images have it."""
     avoided: Mapping[str, Iterable[str]] = field(default_factory=dict)
@@ -118,7 +121,9 @@ class PodRecipe:
             avoided=() if self.node else self.avoided,
             keeps_last_words=self.frame.keeps_last_words,
         )
-        return with_code(naming_companions(fit, self.frame.job), self.frame.code)
+        named = naming_companions(fit, self.frame.job)
+        kept = with_artifacts(named, self.frame.artifacts, self.frame.job)
+        return with_code(kept, self.frame.code)
 
 
 def pod_body(
@@ -327,28 +332,6 @@ def _mounts(frame: PodFrame, task: Task) -> Iterable[Object]:
     yield from frame.access.mounts()
 
 
-def with_environment(
-    container: Object, env: Mapping[str, str | Source], mounts: Iterable[Object]
-) -> dict[str, Any]:
-    """Return a container with the variables and mounts that it does not define itself.
-
-    A variable has a value, or a source.
-    """
-    given = container.get("env") or ()
-    theirs = {variable.get("name") for variable in given}
-    # Ours come first, because $(DI_RANK) in a value can refer only to earlier variables.
-    ours = [
-        {"name": name, "value" if isinstance(value, str) else "valueFrom": value}
-        for name, value in env.items()
-        if name not in theirs
-    ]
-    result: dict[str, Any] = {**container, "env": [*ours, *given]}
-    present = container.get("volumeMounts") or ()
-    if merged := _merge(present, mounts, key="mountPath"):
-        result["volumeMounts"] = merged
-    return result
-
-
 def with_cluster_dns(spec: Object) -> dict[str, Any]:
     """Return a pod's spec with the cluster's DNS, also on the host network."""
     if spec.get("hostNetwork") is not True or spec.get("dnsPolicy"):
@@ -361,15 +344,3 @@ def with_priority_class(spec: Object, name: str | None) -> dict[str, Any]:
     if not name or spec.get("priorityClassName") or spec.get("priority") is not None:
         return {**spec}
     return {**spec, "priorityClassName": name}
-
-
-def with_volumes(theirs: Iterable[Object], ours: Iterable[Object]) -> list[Object]:
-    """Return a pod's volumes with those of ours that it does not define."""
-    return _merge(theirs, ours, key="name")
-
-
-def _merge(theirs: Iterable[Object], ours: Iterable[Object], *, key: str) -> list[Object]:
-    """Return the user's entries, then those of ours whose key the user does not define."""
-    kept = list(theirs)
-    taken = {entry.get(key) for entry in kept}
-    return [*kept, *(entry for entry in ours if entry.get(key) not in taken)]

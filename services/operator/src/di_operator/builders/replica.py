@@ -9,20 +9,18 @@ from typing import Any
 from di_api import names
 from di_api.coordinated import PORT_VARIABLES, address, port_of
 from di_api.pods.main_container import main_container
-from di_api.spec import Code, Replica, Role, Template
+from di_api.spec import Artifact, Code, Replica, Role, Template
 from di_operator.builders.access import Access
-from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.code import with_code
 from di_operator.builders.companion import naming_companions
-from di_operator.builders.containers import with_amounts
+from di_operator.builders.containers import with_amounts, with_environment, with_volumes
 from di_operator.builders.fitting import fitted
+from di_operator.builders.kept_files import Checkpoints, with_artifacts
 from di_operator.builders.metadata import job_labels, object_metadata, owner_reference
 from di_operator.builders.pod import (
     attempt_note,
     with_cluster_dns,
-    with_environment,
     with_priority_class,
-    with_volumes,
 )
 
 Object = Mapping[str, Any]
@@ -45,6 +43,8 @@ class ReplicaFrame:
     """How often each role was restarted as a whole."""
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     """Checkpoints of the learners."""
+    artifacts: tuple[Artifact, ...] = ()
+    """Directories of the pods that outlive them."""
     code: Code | None = None
     """Code that the pods unpack; None: their images have it."""
     keeps_last_words: bool = False
@@ -103,7 +103,9 @@ class ReplicaPodRecipe:
             avoided=self.avoided,
             keeps_last_words=self.frame.keeps_last_words,
         )
-        return with_code(naming_companions(fit, self.frame.job), self.frame.code)
+        named = naming_companions(fit, self.frame.job)
+        kept = with_artifacts(named, self.frame.artifacts, self.frame.job)
+        return with_code(kept, self.frame.code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

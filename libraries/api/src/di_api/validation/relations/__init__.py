@@ -14,7 +14,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from di_api.field_error import FieldError, items, mapping
-from di_api.validation.relations.of_job import OF_CHECKPOINT, OF_CODE, OF_SPEC, OF_TASKS
+from di_api.validation.relations.of_job import (
+    OF_ARTIFACTS,
+    OF_CHECKPOINT,
+    OF_CODE,
+    OF_SPEC,
+    OF_TASKS,
+)
 from di_api.validation.relations.of_task import OF_TASK
 from di_api.validation.relations.row import One, Whole
 from di_api.validation.repeated import names_of, repeated_names
@@ -32,7 +38,7 @@ def broken_rules(spec: Mapping[str, Any], apart_from: Collection[int] = ()) -> I
     volume_names = {*volumes.values()}
     yield from repeated_names(volumes, "spec.volumes", "another volume of the job")
     whole = whole_of(spec)
-    for row in (*OF_SPEC, *OF_TASKS, *OF_CHECKPOINT, *OF_CODE):
+    for row in (*OF_SPEC, *OF_TASKS, *OF_CHECKPOINT, *OF_ARTIFACTS, *OF_CODE):
         yield from row.errors(whole)
     for index, one in enumerate(ones_of(whole)):
         for each in OF_TASK:

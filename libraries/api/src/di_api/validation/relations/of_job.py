@@ -8,6 +8,12 @@ from typing import Final
 from di_api.base_template import BASE, NOT_MERGED, fault_of_base
 from di_api.field_error import ABSENT, FieldError, mapping
 from di_api.spec.bounds import MAX_PODS
+from di_api.validation.artifacts import (
+    wrong_artifact_places,
+    wrong_claims,
+    wrong_paths,
+    wrong_sources,
+)
 from di_api.validation.checkpoint import (
     wrong_claim,
     wrong_path,
@@ -290,40 +296,37 @@ OF_TASKS: Final[tuple[Relation[Whole], ...]] = (
         ),
     ),
 )
+_ONE_SOURCE: Final[Rule] = {
+    "rule": "has(self.volume) != has(self.persistentVolumeClaim)",
+    "message": "exactly one of volume and persistentVolumeClaim must be given",
+}
+_CLAIM: Final[Rule] = {
+    "rule": "!has(self.persistentVolumeClaim) || "
+    f"self.persistentVolumeClaim.matches(r'^{OBJECT_NAME_PATTERN}$')",
+    "message": "must be the name of a claim",
+    "fieldPath": ".persistentVolumeClaim",
+}
+
+
+def _mount_path(example: str) -> Rule:
+    return {
+        "rule": f"self.path.matches('^{PATH_PATTERN}$') && !self.path.matches('{DOTS_PATTERN}')",
+        "message": f"must be an absolute path such as {example}, without . or .. or a colon",
+        "fieldPath": ".path",
+    }
+
+
 OF_CHECKPOINT: Final[tuple[Relation[Whole], ...]] = (
-    Relation(
-        errors=lambda whole: wrong_source(whole.spec),
-        rules=(
-            {
-                "rule": "has(self.volume) != has(self.persistentVolumeClaim)",
-                "message": "exactly one of volume and persistentVolumeClaim must be given",
-            },
-        ),
-    ),
-    Relation(
-        errors=lambda whole: wrong_claim(whole.spec),
-        rules=(
-            {
-                "rule": "!has(self.persistentVolumeClaim) || "
-                f"self.persistentVolumeClaim.matches(r'^{OBJECT_NAME_PATTERN}$')",
-                "message": "must be the name of a claim",
-                "fieldPath": ".persistentVolumeClaim",
-            },
-        ),
-    ),
-    Relation(
-        errors=lambda whole: wrong_path(whole.spec),
-        rules=(
-            {
-                "rule": f"self.path.matches('^{PATH_PATTERN}$') && "
-                f"!self.path.matches('{DOTS_PATTERN}')",
-                "message": "must be an absolute path such as /checkpoint, without . or .. or a "
-                "colon",
-                "fieldPath": ".path",
-            },
-        ),
-    ),
+    Relation(errors=lambda whole: wrong_source(whole.spec), rules=(_ONE_SOURCE,)),
+    Relation(errors=lambda whole: wrong_claim(whole.spec), rules=(_CLAIM,)),
+    Relation(errors=lambda whole: wrong_path(whole.spec), rules=(_mount_path("/checkpoint"),)),
     Relation(errors=lambda whole: wrong_places(whole.spec, whole.tasks), is_all=False),
+)
+OF_ARTIFACTS: Final[tuple[Relation[Whole], ...]] = (
+    Relation(errors=lambda whole: wrong_sources(whole.spec), rules=(_ONE_SOURCE,)),
+    Relation(errors=lambda whole: wrong_claims(whole.spec), rules=(_CLAIM,)),
+    Relation(errors=lambda whole: wrong_paths(whole.spec), rules=(_mount_path("/results"),)),
+    Relation(errors=lambda whole: wrong_artifact_places(whole.spec, whole.tasks), is_all=False),
 )
 OF_CODE: Final[tuple[Relation[Whole], ...]] = (
     Relation(
@@ -346,17 +349,7 @@ OF_CODE: Final[tuple[Relation[Whole], ...]] = (
             },
         ),
     ),
-    Relation(
-        errors=lambda whole: wrong_directory(whole.spec),
-        rules=(
-            {
-                "rule": f"self.path.matches('^{PATH_PATTERN}$') && "
-                f"!self.path.matches('{DOTS_PATTERN}')",
-                "message": "must be an absolute path such as /code, without . or .. or a colon",
-                "fieldPath": ".path",
-            },
-        ),
-    ),
+    Relation(errors=lambda whole: wrong_directory(whole.spec), rules=(_mount_path("/code"),)),
     Relation(
         errors=lambda whole: wrong_requirements(whole.spec),
         rules=(

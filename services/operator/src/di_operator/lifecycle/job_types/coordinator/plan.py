@@ -12,7 +12,7 @@ from typing import Final
 from di_api.spec import Coordinated, JobSpec, Replica
 from di_kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_operator.builders.access import Access
-from di_operator.builders.checkpoint import Checkpoints
+from di_operator.builders.kept_files import Checkpoints
 from di_operator.builders.replica import (
     Member,
     ReplicaFrame,
@@ -195,6 +195,7 @@ def _frame(snapshot: Snapshot, spec: JobSpec, settings: Settings) -> ReplicaFram
         access=Access(token_audience=settings.token_audience),
         attempts=snapshot.status.restart_attempts,
         checkpoints=Checkpoints.of(spec.checkpoint, snapshot.job),
+        artifacts=spec.artifacts,
         code=spec.code,
         keeps_last_words=spec.failure_policy is not None,
     )

@@ -12,13 +12,13 @@ from di_api.spec import JobSpec, Task
 from di_api.validation import MAX_NODE_LISTS
 from di_kube.resources import CONFIGMAPS, PODS, SERVICES
 from di_operator.builders.access import Access, job_secret
-from di_operator.builders.checkpoint import Checkpoints
 from di_operator.builders.configmap import (
     ConfigMapRecipe,
     has_files,
     has_groups,
     is_as_written,
 )
+from di_operator.builders.kept_files import Checkpoints
 from di_operator.builders.nodes import NodeLists
 from di_operator.builders.pod import PodFrame, PodRecipe
 from di_operator.builders.ports import JobPorts
@@ -260,6 +260,7 @@ def pod_frame(snapshot: Snapshot, spec: JobSpec, nodes: NodeLists, settings: Set
         kinds=snapshot.grant.kinds if snapshot.grant is not None else {},
         priority_class=settings.priority_class(spec),
         checkpoints=Checkpoints.of(spec.checkpoint, snapshot.job),
+        artifacts=spec.artifacts,
         code=spec.code,
         avoided=snapshot.status.avoided_nodes,
         checked=checked_tasks(snapshot),

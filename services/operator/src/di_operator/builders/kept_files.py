@@ -1,14 +1,15 @@
-"""Volumes and variables by which learners find their checkpoints."""
+"""Volumes and variables of files that outlive pods: checkpoints and artifacts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from di_api import names
 from di_api.field_error import mapping
-from di_api.spec import MAX_INT64, Checkpoint
+from di_api.spec import MAX_INT64, Artifact, Checkpoint
+from di_operator.builders.containers import with_environment, with_volumes
 
 Object = Mapping[str, Any]
 
@@ -55,6 +56,50 @@ class Checkpoints:
         if self.spec is None or pod.get("terminationGracePeriodSeconds") is not None:
             return {}
         return {"terminationGracePeriodSeconds": self.spec.grace_seconds}
+
+
+def with_artifacts(
+    body: dict[str, Any], artifacts: Sequence[Artifact], job: Object
+) -> dict[str, Any]:
+    """Return a pod with the artifacts of its task, each in a folder of the pod; without them
+    unchanged.
+
+    A claim that the pod already has as a volume is not added again, because a pod with two volumes
+    of one claim can fail to start.
+    """
+    name, task = body["metadata"]["name"], body["metadata"]["labels"].get(names.LABEL_TASK_NAME)
+    found = [each for each in artifacts if not each.tasks or task in each.tasks]
+    if not found:
+        return body
+    spec: Object = body["spec"]
+    claims = {
+        claim: str(each["name"]) for each in spec.get("volumes") or () if (claim := _claim(each))
+    }
+    added: list[Object] = []
+    mounts: list[Object] = []
+    for each in found:
+        claim = each.persistent_volume_claim
+        if claim and claim not in claims:
+            claims[claim] = names.artifacts_volume(len(added))
+            source = {"persistentVolumeClaim": {"claimName": claim}}
+            added.append({"name": claims[claim], **source})
+        folder = names.artifacts_folder(job["metadata"]["name"], job["metadata"]["uid"], each.name)
+        volume = claims[claim] if claim else each.volume
+        mounts.append({"name": volume, "mountPath": each.path, "subPath": f"{folder}/{name}"})
+    env = {names.ENV_ARTIFACTS_DIR: found[0].path}
+    containers = {
+        kind: [with_environment(each, env, mounts) for each in spec[kind]]
+        for kind in ("initContainers", "containers")
+        if spec.get(kind)
+    }
+    volumes = with_volumes(spec.get("volumes") or (), added)
+    return {**body, "spec": {**spec, **containers, "volumes": volumes}}
+
+
+def _claim(volume: Object) -> str | None:
+    """Return the claim that a volume makes writable."""
+    found = mapping(volume.get("persistentVolumeClaim"))
+    return found.get("claimName") if found.get("readOnly") is not True else None
 
 
 def _reported_step(job: Object) -> int | None:

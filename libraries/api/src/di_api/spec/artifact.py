@@ -1,0 +1,55 @@
+"""`spec.artifacts`: directories of pods that outlive them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from di_api.spec.bounds import MAX_TASKS
+from di_api.spec.declared import Declared
+from di_api.spec.kinds import Label, Labels, Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A directory in each pod that is a folder of the pod's own on a volume."""
+
+    name: Annotated[
+        str,
+        Declared(
+            kind=Label(),
+            about="Name of the folder on the volume, below the one of the job.",
+        ),
+    ]
+    path: Annotated[
+        str,
+        Declared(
+            kind=Text(),
+            about="Path of the directory in the containers of the pods. `DI_ARTIFACTS_DIR` is that "
+            "of the first item.",
+        ),
+    ]
+    volume: Annotated[
+        str | None,
+        Declared(
+            kind=Label("volume"),
+            about="Name of the one of `volumes` that has the files.",
+            absent="`volume` or `persistentVolumeClaim` is required",
+        ),
+    ] = None
+    persistent_volume_claim: Annotated[
+        str | None,
+        Declared(
+            kind=Text(),
+            about="Name of the PersistentVolumeClaim that has the files, in place of `volume`.",
+        ),
+    ] = None
+    tasks: Annotated[
+        tuple[str, ...],
+        Declared(
+            kind=Labels("task", MAX_TASKS),
+            about="Names of the tasks whose pods have the directory.",
+            is_filled_in=False,
+            absent="all pods of the job",
+        ),
+    ] = ()
