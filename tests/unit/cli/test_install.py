@@ -143,6 +143,19 @@ def test_a_cluster_of_this_machine_needs_no_registry(
     assert f"--kube-context {context} " in machine.ran[-1]
 
 
+def test_images_are_imported_into_k3s_of_this_machine(
+    di: Di, machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    in_context("default")
+    machine.has("k3s", "sh")
+    assert di("install").code == ExitCode.USAGE, "the context of any cluster can be named default"
+    (tmp_path / "k3s.yaml").touch()
+    monkeypatch.setattr("di_cli.install.machine.K3S", tmp_path / "k3s.yaml")
+    assert di("install").code == 0
+    image = f"localhost/opendilab/di-server:{tag_of(ROOT)}"
+    assert f"sh -c podman save {image} | k3s ctr images import -" in machine.ran
+
+
 def test_a_local_cluster_without_its_program_needs_a_registry(di: Di, machine: Machine) -> None:
     in_context("kind-a")
     said = di("install")

@@ -13,6 +13,8 @@ from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.install.plan import ENGINES, RELEASE, LocalCluster, Step, local_cluster
 
+K3S: Final = Path("/etc/rancher/k3s/k3s.yaml")
+"""The kubeconfig of a server of k3s on this machine."""
 _SECONDS: Final = 30
 _STDERR: Final = 2
 
@@ -33,7 +35,7 @@ def cluster_here(context: str) -> LocalCluster | None:
         CommandError: the program that loads images into it is missing.
     """
     listed = "" if shutil.which("di-cluster") is None else _output("di-cluster", "list")
-    found = local_cluster(context, listed.split())
+    found = local_cluster(context, listed.split(), has_k3s=K3S.exists())
     if found is not None and shutil.which(found.program) is None:
         raise CommandError(
             f"the context {context} is of a cluster of {found.program}, which is not on the PATH",
@@ -50,7 +52,7 @@ def engine_for(target: str | LocalCluster) -> str:
     """
     if isinstance(target, LocalCluster) and target.program == "di-cluster":
         return target.program
-    # What kind, k3d and minikube load is in the store of docker, or of podman.
+    # What kind, k3d, minikube and k3s load is in the store of docker, or of podman.
     engines = ENGINES if isinstance(target, str) else ENGINES[:2]
     installed = [each for each in engines if shutil.which(each)]
     for engine in installed:

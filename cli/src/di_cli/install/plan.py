@@ -28,6 +28,8 @@ _LOADED_BY: Final[Mapping[str, Sequence[str]]] = {
     "kind": ("kind", "load", "docker-image", "{image}", "--name", "{cluster}"),
     "k3d": ("k3d", "image", "import", "{image}", "--cluster", "{cluster}"),
     "minikube": ("minikube", "image", "load", "{image}", "--profile", "{cluster}"),
+    # Without an image at its input the second command fails as well.
+    "k3s": ("sh", "-c", "{engine} save {image} | k3s ctr images import -"),
     "di-cluster": ("di-cluster", "load-image", "--name", "{cluster}", "{image}"),
 }
 _ENABLED: Final = re.compile(r"(?:^|,)(history|dashboard)\.enabled=(true|false)(?=,|$)")
@@ -38,7 +40,7 @@ class LocalCluster:
     """A cluster on this machine, whose nodes can be given images without a registry.
 
     Attributes:
-        program: loads images: kind, k3d, minikube or di-cluster.
+        program: loads images: kind, k3d, minikube, k3s or di-cluster.
         name: of the cluster, for that program.
     """
 
@@ -84,18 +86,23 @@ class Step:
         return shlex.join(self.words)
 
 
-def local_cluster(context: str, of_di_cluster: Iterable[str]) -> LocalCluster | None:
+def local_cluster(
+    context: str, of_di_cluster: Iterable[str], *, has_k3s: bool = False
+) -> LocalCluster | None:
     """Return the cluster on this machine that a context is of, by its name.
 
     Args:
         context: kind, k3d and minikube name their contexts by a rule.
         of_di_cluster: the clusters of di-cluster, which have contexts of the same name.
+        has_k3s: whether this machine is a server of k3s, whose context is `default`.
     """
     for program in ("kind", "k3d"):
         if context.startswith(f"{program}-"):
             return LocalCluster(program=program, name=context.removeprefix(f"{program}-"))
     if context == "minikube":
         return LocalCluster(program="minikube", name=context)
+    if has_k3s and context in ("default", "k3s"):
+        return LocalCluster(program="k3s", name=context)
     if context in of_di_cluster:
         return LocalCluster(program="di-cluster", name=context)
     return None
@@ -171,10 +178,14 @@ def _deliver(wanted: Wanted, component: str) -> Step:
     name = image(wanted, component)
     if isinstance(wanted.target, LocalCluster):
         words = [
-            each.format(image=name, cluster=wanted.target.name)
+            each.format(image=name, cluster=wanted.target.name, engine=wanted.engine)
             for each in _LOADED_BY[wanted.target.program]
         ]
-        return Step(f"{wanted.target.program} did not load the image of {component}", words)
+        return Step(
+            f"{wanted.target.program} did not load the image of {component}",
+            words,
+            remedy="run it as root, which k3s ctr needs" if wanted.target.program == "k3s" else "",
+        )
     host = wanted.target.partition("/")[0].partition(":")[0]
     # docker speaks HTTP to a registry of this machine by itself.
     plain = host in (_LOCAL, "127.0.0.1") and wanted.engine != "docker"
