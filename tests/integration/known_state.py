@@ -55,7 +55,7 @@ async def delete_jobs(client: KubeClient, namespace: str) -> None:
     that watches all namespaces would read them, those that no service can read among them.
     """
     try:
-        jobs, _ = await client.list(DIJOBS, namespace=namespace, is_metadata=True)
+        jobs, _ = await client.list(DIJOBS, namespace=namespace)
     except NotFound:  # the definition is not installed
         return
     for job in jobs:
@@ -95,7 +95,7 @@ def _resource(group: str, version: str, kind: Mapping[str, Any]) -> Resource:
 
 async def _names(client: KubeClient, kind: Resource) -> frozenset[str]:
     try:
-        objects, _ = await client.list(kind, is_metadata=True)
+        objects, _ = await client.list(kind)
     except NotFound:  # its definition was deleted meanwhile
         return frozenset()
     return frozenset(

@@ -8,7 +8,7 @@ subscribers were notified of, must equal the truth.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import Any, cast
@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from di_kube.cache import WatchCache
 from di_kube.client import KubeClient
 from di_kube.errors import Gone, Silent, Unavailable
+from di_kube.pages import Version
 from di_kube.resources import CONFIGMAPS
 from di_kube.store import Kept
 from di_kube.watch_limits import WatchLimits
@@ -88,6 +89,21 @@ class ScriptedServer:
         if self.list_is_held is not None:
             await self.list_is_held.wait()
         return answer
+
+    async def list_versions(
+        self, *_: Any, transform: Callable[[Version], Object], **__: Any
+    ) -> tuple[Sequence[Object], str]:
+        def version(obj: Object) -> Object:
+            metadata = obj["metadata"]
+            return transform(
+                Version(
+                    namespace=metadata["namespace"],
+                    name=metadata["name"],
+                    resourceVersion=metadata["resourceVersion"],
+                )
+            )
+
+        return await self.list(transform=version)
 
     async def watch(
         self, *_: Any, resource_version: str, send_initial_events: bool, **__: Any

@@ -28,6 +28,7 @@ from di_kube.backoff import Backoff
 from di_kube.cache_stats import CacheStats
 from di_kube.client import KubeClient
 from di_kube.errors import ApiError, Gone, Invalid, Silent
+from di_kube.pages import Version
 from di_kube.resources import Resource
 from di_kube.store import Index, Kept, Key, Store, as_number, key_of, version_of
 from di_kube.watch_limits import WatchLimits
@@ -214,7 +215,12 @@ class WatchCache:
         self._buried = {}
         lists, known = self.stats.lists, as_number(self._version)
         try:
-            versions, version = await self._list(self._as_listed, is_metadata=True)
+            versions, version = await self._client.list_versions(
+                self._resource,
+                self._namespace,
+                label_selector=self._label_selector,
+                transform=self._as_listed,
+            )
             self.stats.polls += 1
             if as_number(version) < known:
                 # A list is read from a quorum, so it cannot be older than what we have seen, unless
@@ -297,14 +303,11 @@ class WatchCache:
     def _answered(self) -> None:
         self._away_since = None
 
-    async def _list(
-        self, transform: Transform, *, is_metadata: bool = False
-    ) -> tuple[Sequence[Kept], str]:
+    async def _list(self, transform: Transform) -> tuple[Sequence[Kept], str]:
         return await self._client.list(
             self._resource,
             self._namespace,
             label_selector=self._label_selector,
-            is_metadata=is_metadata,
             transform=transform,
         )
 
@@ -322,21 +325,25 @@ class WatchCache:
         )
         return found if as_number(version) >= as_number(listed) else []
 
-    def _as_listed(self, obj: Object) -> Kept:
+    def _as_listed(self, one: Version) -> Kept:
         """Return the form that `relist` compares: of fifty thousand objects nearly all are the
         cached ones."""
-        metadata = obj["metadata"]
-        compared = ("namespace", "name", "resourceVersion")
-        return self._kept(obj) or {
-            "metadata": {key: metadata[key] for key in compared if key in metadata}
+        return self._cached((one.namespace, one.name), one.resourceVersion) or {
+            "metadata": {
+                "namespace": one.namespace,
+                "name": one.name,
+                "resourceVersion": one.resourceVersion,
+            }
         }
 
     def _kept(self, obj: Object) -> Kept | None:
         """Return the cached object if it has the version that was read."""
-        kept = self._store.get(key_of(obj))
-        if kept and kept["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
-            return kept
-        return None
+        return self._cached(key_of(obj), obj["metadata"]["resourceVersion"])
+
+    def _cached(self, key: Key, version: str) -> Kept | None:
+        """Return the cached object if it has this version."""
+        kept = self._store.get(key)
+        return kept if kept and kept["metadata"]["resourceVersion"] == version else None
 
     def _is_behind(self, one: Kept) -> bool:
         """Return whether the cached object, if any, is older than the listed version."""

@@ -11,10 +11,11 @@ from typing import Any, Self, TypeVar, overload
 from typing_extensions import override
 
 from di_api.wording import reason_of
-from di_kube import wire
+from di_kube import pages, wire
 from di_kube.config import KubeConfig
 from di_kube.errors import Gone
 from di_kube.http import Broken, Connections, Server, TooLarge
+from di_kube.pages import Decode, Version
 from di_kube.resources import Resource
 from di_kube.sockets import Sockets
 from di_kube.streams import events, read_bounded
@@ -25,6 +26,7 @@ _CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
 # Objects of a page that are transformed before other tasks run; a millisecond or two.
 _TRANSFORM_AT_ONCE = 100
+P = TypeVar("P")
 T = TypeVar("T")
 _NON_RESOURCE = Resource(group="", version="", plural="-", kind="Path", namespaced=False)
 
@@ -97,7 +99,6 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
         field_selector: str | None = None,
         limit: int = wire.PAGE,
         timeout: float | None = None,
-        is_metadata: bool = False,
     ) -> tuple[Objects, str]: ...
 
     @overload
@@ -110,7 +111,6 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
         field_selector: str | None = None,
         limit: int = wire.PAGE,
         timeout: float | None = None,
-        is_metadata: bool = False,
         transform: Callable[[Object], T],
     ) -> tuple[Sequence[T], str]: ...
 
@@ -123,11 +123,9 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
         field_selector: str | None = None,
         limit: int = wire.PAGE,
         timeout: float | None = None,
-        is_metadata: bool = False,
         transform: Callable[[Object], Any] = _as_it_is,
     ) -> tuple[Sequence[Any], str]:
-        """Read a whole collection, `limit` objects per request; `timeout` is for each request. With
-        `is_metadata` only `metadata` of each object is read, for half the API server's work.
+        """Read a whole collection, `limit` objects per request; `timeout` is for each request.
 
         `transform` is applied to each object before the next page is read, so a large collection
         takes only the memory of the results.
@@ -138,22 +136,40 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
         Raises:
             Gone: the pages expired three times.
         """
-        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        for attempt in range(_LIST_ATTEMPTS):
-            try:
-                return await self._list_pages(
-                    resource,
-                    namespace,
-                    selectors,
-                    limit=limit,
-                    timeout=timeout,
-                    accept=wire.METADATA_LIST if is_metadata else wire.JSON,
-                    transform=transform,
-                )
-            except Gone:
-                if attempt == _LIST_ATTEMPTS - 1:
-                    raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        return await self._list(
+            Target(resource, namespace),
+            {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": limit},
+            timeout=timeout,
+            accept=wire.JSON,
+            decode=pages.objects,
+            transform=transform,
+        )
+
+    async def list_versions(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        transform: Callable[[Version], T],
+    ) -> tuple[Sequence[T], str]:
+        """Read which objects of a collection there are, and their versions, for half the API
+        server's work and a tenth of the client's.
+
+        Returns:
+            What `transform` makes of each, and the resource version of the collection.
+
+        Raises:
+            Gone: the pages expired three times.
+        """
+        return await self._list(
+            Target(resource, namespace),
+            {"labelSelector": label_selector, "limit": pages.VERSIONS_PAGE},
+            timeout=None,
+            accept=wire.METADATA_LIST,
+            decode=pages.versions,
+            transform=transform,
+        )
 
     async def watch(
         self,
@@ -259,23 +275,47 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
             finally:
                 self.requests["GET", target.resource.plural, code] += 1
 
-    async def _list_pages(
+    async def _list(
         self,
-        resource: Resource,
-        namespace: str | None,
-        selectors: Mapping[str, str | None],
+        target: Target,
+        query: Mapping[str, str | int | None],
         *,
-        limit: int,
         timeout: float | None,
         accept: str,
-        transform: Callable[[Object], T],
+        decode: Decode[P],
+        transform: Callable[[P], T],
+    ) -> tuple[Sequence[T], str]:
+        for attempt in range(_LIST_ATTEMPTS):
+            try:
+                return await self._list_pages(
+                    target,
+                    query,
+                    timeout=timeout,
+                    accept=accept,
+                    decode=decode,
+                    transform=transform,
+                )
+            except Gone:
+                if attempt == _LIST_ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _list_pages(
+        self,
+        target: Target,
+        query: Mapping[str, str | int | None],
+        *,
+        timeout: float | None,
+        accept: str,
+        decode: Decode[P],
+        transform: Callable[[P], T],
     ) -> tuple[Sequence[T], str]:
         items: list[T] = []
-        token: str | None = None
+        token = ""
         while True:
-            query = {**selectors, "limit": limit, "continue": token}
-            path = wire.url_path(resource.path(namespace), query)
-            target = Target(resource, namespace)
+            path = wire.url_path(
+                target.resource.path(target.namespace), {**query, "continue": token or None}
+            )
             raw = await self._send("GET", path, target, accept=accept, timeout=timeout)
             # Other tasks run between the parts: each part of five hundred pods takes about twenty
             # milliseconds.
@@ -283,16 +323,14 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
             # Until the page is freed: a garbage collection would traverse all of it and all older
             # objects, which takes three times as long as everything else.
             with wire.collector_paused():
-                page = wire.decode_object(raw, target)
-                metadata = page.get("metadata", {})
-                found = wire.take_items(page, resource)
-                while found:
+                page = decode(raw, target)
+                while page.items:
                     await asyncio.sleep(0)
-                    items += map(transform, found[:_TRANSFORM_AT_ONCE])
-                    del found[:_TRANSFORM_AT_ONCE]
-            token = metadata.get("continue")
+                    items += map(transform, page.items[:_TRANSFORM_AT_ONCE])
+                    del page.items[:_TRANSFORM_AT_ONCE]
+            token = page.next
             if not token:
-                return items, metadata.get("resourceVersion", "")
+                return items, page.version
 
     @override
     async def _call(
