@@ -36,6 +36,7 @@ class Machine:
         is_directory: returns whether a path is a directory.
         given: names of volumes for which the user gives a directory.
         there: ConfigMaps and Secrets that the user gives, as (kind, name).
+        in_containers: whether an engine runs the pods.
     """
 
     entrypoint: Callable[[str], Sequence[str] | None]
@@ -43,6 +44,7 @@ class Machine:
     is_directory: Callable[[str], bool]
     given: Collection[str]
     there: Collection[tuple[str, str]]
+    in_containers: bool
 
 
 def refusals(spec: JobSpec, machine: Machine) -> list[str]:
@@ -56,8 +58,11 @@ def refusals(spec: JobSpec, machine: Machine) -> list[str]:
             for place, port in enumerate(ports)
             if port.protocol is not Protocol.TCP
         ]
-        if task.process_group is not None and task.process_group.framework is Framework.MPI:
-            found.append(f"{path}.processGroup.framework: a group of mpi {_OF_CLUSTERS}")
+        if machine.in_containers and _is_mpi(task):
+            found.append(
+                f"{path}.processGroup.framework: a group of mpi runs as processes here, not in "
+                "containers; leave out --image and --containers, and install OpenMPI"
+            )
         for template in _templates(task):
             found += _of_pod(mapping(template.get("spec")), f"{path}.template.spec", machine)
     for role, pods in _roles(spec):
@@ -117,6 +122,10 @@ def _of_job(spec: JobSpec, machine: Machine) -> Iterator[str]:
                 f"spec.artifacts[{number}].persistentVolumeClaim: there are no claims here; "
                 "give it a directory: --artifacts DIRECTORY"
             )
+
+
+def _is_mpi(task: Task) -> bool:
+    return task.process_group is not None and task.process_group.framework is Framework.MPI
 
 
 def _names(task: Task) -> int:

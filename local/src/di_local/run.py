@@ -205,6 +205,7 @@ def checked(
         is_directory=lambda path: Path(path).is_dir(),
         given=options.volumes,
         there={(_KINDS[each["kind"]], each["metadata"]["name"]) for each in manifest.beside},
+        in_containers=options.engine is not None,
     )
     found = refusals(spec, machine)
     for other in manifest.beside:

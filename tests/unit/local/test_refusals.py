@@ -16,6 +16,7 @@ MACHINE = Machine(
     is_directory=lambda path: path in ("/there", "/there/.."),
     given={"mine"},
     there={("configMap", "here")},
+    in_containers=False,
 )
 
 
@@ -33,7 +34,6 @@ def _volume(**source: Any) -> Any:
 
 POD = "spec.tasks[0].template.spec"
 REFUSED: dict[str, Any] = {
-    "spec.tasks[0].processGroup.framework": {"task": {"processGroup": {"framework": "mpi"}}},
     f"{POD}.containers[0].command": {"container": {"command": []}},
     f"{POD}.containers[0]: 'stay'": {"container": {"command": ["stay"]}},
     f"{POD}.containers[0].envFrom": {
@@ -154,6 +154,13 @@ def test_a_container_run_by_an_engine_needs_an_image_only() -> None:
     assert refusals(_spec(container={"command": []}), machine) == []
     (said,) = refusals(_spec(container={"command": [], "image": ""}), machine)
     assert said.startswith(f"{POD}.containers[0].image: missing")
+
+
+def test_a_group_of_mpi_is_refused_in_containers() -> None:
+    spec = _spec(task={"processGroup": {"framework": "mpi"}})
+    assert refusals(spec, MACHINE) == []
+    (why,) = refusals(spec, replace(MACHINE, in_containers=True))
+    assert why.startswith("spec.tasks[0].processGroup.framework: a group of mpi runs as processes")
 
 
 def test_each_image_of_a_job_is_listed_once() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from di_api.spec import Framework
-from di_kube.resources import CONFIGMAPS, DIJOBS
+from di_kube.resources import CONFIGMAPS, DIJOBS, PODS
 from tests.unit.local.machine import FOR_EVER, Machine, job, played, task
 
 
@@ -68,6 +68,45 @@ async def test_variables_of_frameworks_have_addresses_in_place_of_names(here: Ma
         ours = {key: value for key, value in told.items() if ".svc" in value or ".di-tiny" in value}
         assert ours == {}
         assert any("127." in value for key, value in told.items() if not key.startswith("DI_"))
+
+
+# It starts a process in each pod as mpirun does: by what the host file and the variables name.
+_MPIRUN = """
+for host in $(cut -d' ' -f1 "$OMPI_MCA_orte_default_hostfile"); do
+  "$OMPI_MCA_plm_rsh_agent" -x $host 'read word; echo "$word $DI_TASK_RANK"; exit 3' << END
+process
+END
+  echo "code $?"
+done
+"""
+_IN_THE_LAST = """
+for host in $(cut -d' ' -f1 "$OMPI_MCA_orte_default_hostfile"); do last=$host; done
+"$OMPI_MCA_plm_rsh_agent" "$last" 'echo $$$$; exec sleep 3600'
+"""
+
+
+@played
+@pytest.mark.proves("local.md#what-is-as-in-a-cluster-and-what-is-not/groups-of-mpi")
+async def test_a_group_of_mpi_starts_processes_in_each_pod(here: Machine) -> None:
+    of = task(["sh", "-c", _MPIRUN], replicas=2, processGroup={"framework": "mpi"})
+    here.submit(job(of))
+    found = await here.ended()
+    said = here.said("tiny-learner-0")
+    assert said.splitlines() == ["process 0", "code 3", "process 1", "code 3"]
+    assert found["phase"] == "Succeeded"
+
+
+@played
+async def test_a_pod_of_mpi_that_is_deleted_ends_its_processes(here: Machine) -> None:
+    here.submit(
+        job(task(["sh", "-c", _IN_THE_LAST], replicas=2, processGroup={"framework": "mpi"}))
+    )
+    while not here.said("tiny-learner-0").endswith("\n"):
+        await asyncio.sleep(0.01)
+    pid = int(here.said("tiny-learner-0"))
+    here.objects.delete(PODS, "default", "tiny-learner-1")
+    while _lives(pid):
+        await asyncio.sleep(0.01)
 
 
 @played

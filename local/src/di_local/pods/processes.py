@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from typing_extensions import override
 from di_local.images import Images
 from di_local.pods.environment import inherited
 from di_local.pods.mounts import Mounts
+from di_local.pods.mpi import is_of_mpi, mpi_variables
 from di_local.pods.process import Process, start
 from di_local.pods.runtime import Runtime, Start, with_inside
 
@@ -54,11 +56,11 @@ class Processes(Runtime):
         )
 
     def _environment(self, wanted: Start) -> dict[str, str]:
-        return with_inside(
-            {
-                **inherited(self._environ),
-                "PYTHONUNBUFFERED": "1",
-                **self._images.environ(wanted.image),
-                **wanted.environment,
-            }
-        )
+        found = {
+            **inherited(self._environ),
+            "PYTHONUNBUFFERED": "1",
+            **self._images.environ(wanted.image),
+        }
+        if is_of_mpi(wanted.environment):
+            found |= mpi_variables(wanted.log.parent, path=found.get("PATH", os.defpath))
+        return with_inside({**found, **wanted.environment})
