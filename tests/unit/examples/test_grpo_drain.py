@@ -14,7 +14,7 @@ from di_grpo.model.weights import initial_weights
 
 import di_orchestrator as di
 from di_api import names
-from di_orchestrator import current_pod
+from di_orchestrator import Asked, Reply, current_pod
 from tests.ports import held_port
 
 
@@ -23,6 +23,14 @@ from tests.ports import held_port
 )
 def test_a_draining_engine_sends_its_started_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[dict[str, object]] = []
+    problems, delivered = rollout._problems(), 0
+    monkeypatch.setattr(rollout, "_problems", lambda: problems)
+
+    def learner_says(asked: Asked) -> Reply:
+        nonlocal delivered
+        delivered += asked.path == "/samples"
+        return book.answer(asked)
+
     monkeypatch.setattr(current_pod, "say", lambda url, **more: said.append({"url": url, **more}))
     book = Book(clock=time.monotonic)
     book.publish(0, initial_weights(np.random.default_rng(1)))
@@ -30,7 +38,7 @@ def test_a_draining_engine_sends_its_started_batches(monkeypatch: pytest.MonkeyP
     with ExitStack() as stack:
         port = stack.enter_context(held_port())
         learner, judged = (
-            stack.enter_context(di.Hub(answer, 0)) for answer in (book.answer, judge.answer)
+            stack.enter_context(di.Hub(answer, 0)) for answer in (learner_says, judge.answer)
         )
         job = di.Job.of(
             {
@@ -50,6 +58,9 @@ def test_a_draining_engine_sends_its_started_batches(monkeypatch: pytest.MonkeyP
         assert book.take(1, seconds=60)
         di.call("GET", f"http://127.0.0.1:{port}/drain")
         assert book.left() == [0]
+        # What it has delivered is done, so that no other engine gets it again.
+        assert delivered > 0
+        assert problems.progress[0] == delivered
         assert said[0] == {"url": f"http://c:{port}", "weightVersion": 0, "load": 0.0}
         # It ends when its pod leaves.
         assert engine.is_alive()

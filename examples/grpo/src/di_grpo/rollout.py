@@ -54,7 +54,8 @@ def _sample(job: di.Job, learner: str, here: di.Rollout, is_enough: Callable[[],
     here.has(engine.version, load=load)
     with _problems() as shards:
         while not is_enough():
-            problems = nth_training_problems(next(shards).records)
+            shard = next(shards)
+            problems = nth_training_problems(shard.records)
             batches += 1
             began = time.monotonic()
             asked = np.repeat(prompts(problems), GROUP, axis=0)
@@ -67,6 +68,8 @@ def _sample(job: di.Job, learner: str, here: di.Rollout, is_enough: Callable[[],
                 log_probabilities=samples.log_probabilities,
             )
             di.call("POST", f"{learner}/samples?who={job.pod}&batch={batches}", batch)
+            # Delivered: an engine that is asked to drain now leaves it to no other.
+            shards.done(shard)
             engine.fetch()
             # The rest of its time it waits for judge and learner.
             load = round(sampled / (time.monotonic() - began), 2)
@@ -75,4 +78,6 @@ def _sample(job: di.Job, learner: str, here: di.Rollout, is_enough: Callable[[],
 
 
 def _problems() -> di.Shards:
-    return di.shards("problems", size=TRAINING, shard_size=PROMPTS, epochs=EPOCHS, shuffle=True)
+    return di.shards(
+        "problems", size=TRAINING, shard_size=PROMPTS, epochs=EPOCHS, shuffle=True, by_hand=True
+    )
