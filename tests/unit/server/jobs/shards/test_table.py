@@ -34,6 +34,11 @@ def test_the_order_has_each_shard_once(count: int, seed: int, epoch: int) -> Non
     assert sorted(found) == [*range(count)]
 
 
+def test_the_order_of_a_seed_stays_the_same_for_old_checkpoints() -> None:
+    found = [shard_at(place, count=10, seed=7, epoch=1) for place in range(10)]
+    assert "".join(map(str, found)) == "6370152948"
+
+
 def test_epochs_and_seeds_have_orders_of_their_own() -> None:
     orders = {
         tuple(shard_at(place, count=50, seed=seed, epoch=epoch) for place in range(50))
@@ -109,6 +114,7 @@ class Run:
         self.table = self.table.reclaim(self.now, lambda lease: lease.pod in self.dead)
         ask = worker.ask(self.rng.randint(0, 3))
         self.table, given = self.table.serve(ask, self.now)
+        check_counts(self.table)
         if loses:
             return
         worker.finished -= ask.done
@@ -125,6 +131,13 @@ class Run:
             worker, loses = choose()
             self.step(worker, loses=loses)
         raise AssertionError("never finished")
+
+
+def check_counts(table: Table) -> None:
+    """The counts that a table carries along are those of its leases."""
+    assert table.under_way == sum(len(lease.shards) for lease in table.leases.values())
+    first = min(table.undone, default=table.after)
+    assert table.epoch == min(first, table.plan.total - 1) // table.plan.per_epoch
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5))

@@ -7,6 +7,7 @@ place (Black and Rogaway, Ciphers with Arbitrary Finite Domains).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -16,17 +17,24 @@ _ROUNDS: Final = 6
 def shard_at(place: int, *, count: int, seed: int, epoch: int) -> int:
     """Return the shard at a place of an epoch's order; each of the `count` shards has one place."""
     half = max(1, ((count - 1).bit_length() + 1) // 2)
-    key = f"{seed}/{epoch}".encode()
-    found = _permuted(place, half, key)
+    keyed = _keyed(seed, epoch)
+    found = _permuted(place, half, keyed)
     while found >= count:
-        found = _permuted(found, half, key)
+        found = _permuted(found, half, keyed)
     return found
 
 
-def _permuted(number: int, half: int, key: bytes) -> int:
+@lru_cache(maxsize=64)
+def _keyed(seed: int, epoch: int) -> blake2b:
+    """Return the hash of an epoch before its data: a copy costs half of a new one."""
+    return blake2b(key=f"{seed}/{epoch}".encode(), digest_size=8)
+
+
+def _permuted(number: int, half: int, keyed: blake2b) -> int:
     mask = (1 << half) - 1
     left, right = number >> half, number & mask
     for turn in range(_ROUNDS):
-        mixed = blake2b(f"{turn}/{right}".encode(), key=key, digest_size=8).digest()
-        left, right = right, left ^ (int.from_bytes(mixed, "big") & mask)
+        mixed = keyed.copy()
+        mixed.update(b"%d/%d" % (turn, right))
+        left, right = right, left ^ (int.from_bytes(mixed.digest(), "big") & mask)
     return left << half | right

@@ -71,6 +71,12 @@ class Lease:
     until: datetime
     pod: str = ""
     """UID of its pod; empty: unknown."""
+    first: int | None = field(init=False)
+    """The lowest of its shards."""
+
+    def __post_init__(self) -> None:
+        # Once for each lease: a table of a thousand workers is written at each of their requests.
+        object.__setattr__(self, "first", min(self.shards, default=None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +110,7 @@ class Table:
         after: the lowest index that was never given out.
         again: given out before, and to be given out again.
         leases: by worker.
+        under_way: the number of shards that workers have; counted if it is not given.
     """
 
     plan: Plan
@@ -111,11 +118,12 @@ class Table:
     after: int = 0
     again: frozenset[int] = frozenset()
     leases: Mapping[str, Lease] = field(default_factory=dict)
+    under_way: int = -1
 
-    @property
-    def under_way(self) -> int:
-        """Return the number of shards that workers have."""
-        return sum(len(lease.shards) for lease in self.leases.values())
+    def __post_init__(self) -> None:
+        if self.under_way < 0:
+            found = sum(len(lease.shards) for lease in self.leases.values())
+            object.__setattr__(self, "under_way", found)
 
     @property
     def done(self) -> int:
@@ -131,8 +139,8 @@ class Table:
     def epoch(self) -> int:
         """Return the epoch of the first shard that is not done; the last one at the end."""
         # Without a union of all shards, of which a thousand workers can have a hundred thousand.
-        held = (self.again, *(lease.shards for lease in self.leases.values()))
-        first = min((min(shards) for shards in held if shards), default=self.after)
+        held = (lease.first for lease in self.leases.values() if lease.first is not None)
+        first = min((*held, *self.again), default=self.after)
         return min(first, self.plan.total - 1) // self.plan.per_epoch
 
     @property
@@ -166,6 +174,7 @@ class Table:
             self,
             again=self.again.union(*(lease.shards for lease in over.values())),
             leases={each: lease for each, lease in self.leases.items() if each not in over},
+            under_way=self.under_way - sum(len(lease.shards) for lease in over.values()),
         )
 
     def serve(self, ask: Ask, now: datetime) -> tuple[Table, tuple[int, ...]]:
@@ -173,16 +182,19 @@ class Table:
         is_current = ask.generation in (None, self.generation)
         done, holds = (ask.done, ask.holds) if is_current else (frozenset(), frozenset())
         lease = self.leases.get(ask.worker)
-        own = lease.shards - done if lease is not None else frozenset[int]()
+        before = lease.shards if lease is not None else frozenset[int]()
+        own = before - done
+        of_others = self.under_way - len(before)
         # A worker that was late has done its shard all the same, unless another one has it by now.
         again = self.again - done
-        others = {each: found for each, found in self.leases.items() if each != ask.worker}
+        others = {**self.leases}
+        others.pop(ask.worker, None)
         if ask.leaves:
-            return replace(self, again=again | own, leases=others), ()
+            return replace(self, again=again | own, leases=others, under_way=of_others), ()
         lost = sorted(own - holds)
         wanted = max(0, min(ask.number, MAX_AT_ONCE - len(own)) - len(lost))
         returned = sorted(again)[:wanted]
-        undone = len(again) + len(own) + sum(len(found.shards) for found in others.values())
+        undone = len(again) + len(own) + of_others
         more = max(0, min(wanted - len(returned), MAX_UNDONE - undone))
         fresh = range(self.after, min(self.after + more, self.plan.total))
         given = (*lost, *returned, *fresh)
@@ -190,7 +202,11 @@ class Table:
             until = now + timedelta(seconds=self.plan.lease_seconds)
             others[ask.worker] = Lease(shards=shards, until=until, pod=ask.pod)
         table = replace(
-            self, after=self.after + len(fresh), again=again.difference(returned), leases=others
+            self,
+            after=self.after + len(fresh),
+            again=again.difference(returned),
+            leases=others,
+            under_way=of_others + len(shards),
         )
         return table, given
 
@@ -202,6 +218,7 @@ class Table:
             after=after,
             again=frozenset(again),
             leases={},
+            under_way=0,
         )
 
     def slow_workers(self, now: datetime, most: int) -> tuple[str, ...]:
