@@ -80,6 +80,7 @@ def stable_baselines3(run: Training) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self._before = 0
+            self._began = 0
 
         def _on_training_start(self) -> None:
             found = run.checkpoint.restore()
@@ -88,6 +89,7 @@ def stable_baselines3(run: Training) -> Any:
                 self.model.set_parameters(str(found))
                 self.num_timesteps = run.checkpoint.step_of_restored or 0
                 self.model.num_timesteps = self.num_timesteps
+            self._began = self.num_timesteps
 
         def _on_rollout_start(self) -> None:
             # What the last rollout has taught is in the parameters by now.
@@ -108,7 +110,8 @@ def stable_baselines3(run: Training) -> Any:
             self._report()
 
         def _save_if_due(self) -> None:
-            if run.checkpoint.is_due:
+            # Before the first rollout there is nothing to save.
+            if self.num_timesteps > self._began and run.checkpoint.is_due:
                 run.save(self._write, step=self.num_timesteps)
 
         def _write(self, path: Path) -> None:

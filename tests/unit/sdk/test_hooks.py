@@ -133,6 +133,19 @@ def test_a_stable_baselines_model_is_saved_and_resumed(clock: Clock, tmp_path: P
     assert (callback.model.parameters, callback.model.num_timesteps) == ("trained", 20)
 
 
+@pytest.mark.usefixtures("sb3")
+def test_a_model_that_has_learned_nothing_is_not_saved(clock: Clock, tmp_path: Path) -> None:
+    with make(clock, checkpoint=Checkpoints(tmp_path, every_seconds=2, clock=clock)) as run:
+        callback = hooks.stable_baselines3(run)
+        clock.pass_(5)
+        callback._on_training_start()
+        callback._on_rollout_start()
+        assert [*tmp_path.iterdir()] == []
+        callback.num_timesteps = 10
+        callback._on_rollout_start()
+        assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-10"]
+
+
 @dataclass
 class Control:
     """As that of Transformers."""
