@@ -12,7 +12,7 @@ from di_api.profilings import RETURN, find_metric
     [
         *("episodeReturn", "episode_return", "EpisodeReturn", "episode-return", "Episode Return"),
         *("train/episode_return", "rollout/ep_rew_mean", "charts/episodic_return"),
-        *("episode_reward_mean", "EpRet_Mean", "mean_reward"),
+        *("episode_reward_mean", "EpRet_Mean", "mean_reward", "reward"),
     ],
 )
 @pytest.mark.proves("sdk.md#names-of-numbers")
@@ -23,6 +23,7 @@ def test_the_return_is_found_under_any_spelling(name: str) -> None:
 def test_an_exact_name_is_preferred_to_another_spelling() -> None:
     assert find_metric(["episode_return", "episodeReturn"], RETURN) == "episodeReturn"
     assert find_metric(["mean_reward", "episode_return"], RETURN) == "episode_return"
+    assert find_metric(["reward", "rollout/ep_rew_mean"], RETURN) == "rollout/ep_rew_mean"
 
 
 def test_any_other_number_is_found_by_its_own_words_only() -> None:

@@ -44,6 +44,8 @@ _RETURNS: Final = frozenset(
     }
 )
 """The return as Stable-Baselines3, RLlib, CleanRL, Spinning Up and DI-engine name it."""
+_REWARD: Final = "reward"
+"""The mean reward of TRL; elsewhere it can be that of a step."""
 _SEPARATORS: Final = re.compile(r"[^0-9a-z]")
 
 
@@ -296,7 +298,8 @@ def spelled(name: str) -> str:
 def find_metric(names: Iterable[str], wanted: str) -> str | None:
     """Return the name of a number among those of a report, in whatever spelling; None without one.
 
-    The exact name comes first, then another spelling of it, then another name of the return.
+    The exact name comes first, then another spelling of it, then another name of the return, and
+    the reward last.
     """
     found = [*names]
     if wanted in found:
@@ -305,4 +308,5 @@ def find_metric(names: Iterable[str], wanted: str) -> str | None:
     others = [name for name in found if spelled(name) == word]
     if not others and wanted == RETURN:
         others = [name for name in found if spelled(name) in _RETURNS]
+        others = others or [name for name in found if spelled(name) == _REWARD]
     return min(others, default=None)
