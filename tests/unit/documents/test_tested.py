@@ -6,7 +6,7 @@ import pytest
 
 from tools.documents.proofs import BadMarker, Proof, command_of, proofs_of
 from tools.documents.rows import Row, rows_of
-from tools.documents.tested import bad_markers, matched, untested
+from tools.documents.tested import bad_markers, counts, matched, untested
 
 PAGE = """# A page
 
@@ -198,3 +198,17 @@ def test_a_marker_that_names_no_row_or_one_twice_is_reported(
 
 def test_good_markers_are_not_reported() -> None:
     assert list(bad_markers(ROWS, [proof("a.md#one"), proof("a.md#*")])) == []
+
+
+def test_an_exempt_row_that_a_pattern_matches_counts_as_exempt() -> None:
+    rows = rows_of("a.md", PAGE)
+    tests = "import pytest\n@pytest.mark.proves('a.md#f*')\ndef test_a(): ...\n"
+    proofs = matched(rows, [*proofs_of("tests/unit/test_a.py", tests)])
+    assert [*counts(rows, proofs)] == [
+        ("tested by `make check`", 5),
+        ("tested by `make test`", 0),
+        ("tested by `make test-all`", 0),
+        ("without a test", 1),
+        ("exempt: tables and sections that promise nothing", 2),
+        ("all", 8),
+    ]
