@@ -21,6 +21,7 @@ from di_api.names import (
     SWEEP_KIND,
     artifacts_volume,
 )
+from di_api.spec.artifact import USUAL
 from di_api.spec.task import TaskType
 from di_kube.safe_yaml import BadYaml, load_documents
 
@@ -145,11 +146,14 @@ def with_checkpoint(manifest: Manifest, directory: Path) -> Manifest:
 
 
 def with_artifacts(manifest: Manifest, directory: Path) -> Manifest:
-    """Return the manifest with a directory of this machine for the artifacts of all pods."""
+    """Return the manifest with a directory of this machine for the artifacts of its pods.
+
+    A job without artifacts gets those that `di submit PROGRAM --artifacts` gives it.
+    """
     spec, name = manifest.job["spec"], artifacts_volume(0)
     artifacts = [
         {**{k: v for k, v in each.items() if k != "persistentVolumeClaim"}, "volume": name}
-        for each in map(mapping, items(spec.get("artifacts")))
+        for each in map(mapping, items(spec.get("artifacts")) or [USUAL])
     ]
     volume = {"name": name, "hostPath": {"path": str(directory)}}
     changed = {**spec, "artifacts": artifacts, "volumes": [*items(spec.get("volumes")), volume]}

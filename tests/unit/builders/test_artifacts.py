@@ -66,8 +66,8 @@ def test_a_claim_that_the_pod_has_is_not_added_again() -> None:
     cluster = made(RESULTS, volumes=[{"name": "mine", **claim}])
     assert mounts(cluster, "x-learner-0")["/results"][0] == "mine"
     assert len(cluster.pods["x-learner-0"]["spec"]["volumes"]) == 1
-    claim["persistentVolumeClaim"] |= {"readOnly": True}
-    cluster = made(RESULTS, volumes=[{"name": "mine", **claim}])
+    read_only = {"persistentVolumeClaim": {"claimName": "kept", "readOnly": True}}
+    cluster = made(RESULTS, volumes=[{"name": "mine", **read_only}])
     assert mounts(cluster, "x-learner-0")["/results"][0] == "di-artifacts-0"
 
 

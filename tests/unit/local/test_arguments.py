@@ -159,6 +159,11 @@ def test_artifacts_of_each_pod_are_in_a_directory_of_this_machine(tmp_path: Path
     assert folder.name.startswith("claims.")
     files = {str(each.relative_to(folder)) for each in folder.rglob("result")}
     assert files == {f"results/claims-work-{index}/result" for index in (0, 1)}
+    own = tmp_path / "own.py"
+    own.write_text(program)
+    assert run(tmp_path, own, "--artifacts", tmp_path / "of-program")[0] == SUCCEEDED
+    (found,) = (tmp_path / "of-program").rglob("result")
+    assert found.parent.name == "own-learner-0"
 
 
 def test_help_imports_nothing_that_runs_a_job() -> None:

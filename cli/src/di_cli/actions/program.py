@@ -30,6 +30,7 @@ class Program:
     Attributes:
         template: the DIJobTemplate that the job gets; it can have the image.
         is_tracked: whether what it logs to experiment trackers is reported.
+        artifacts: claim, and perhaps a path, for the artifacts of all pods.
     """
 
     path: Path
@@ -41,6 +42,7 @@ class Program:
     name: str | None
     template: Object | None = None
     is_tracked: bool = False
+    artifacts: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,7 @@ def prepared(program: Program) -> Prepared:
         gpus=program.gpus,
         is_tracked=program.is_tracked,
         image=DEFAULT_IMAGE if program.template is None else None,
+        artifacts=program.artifacts,
     )
     code = partial(code_of, bundle=bundle, requirements=requirements, revision=taken.revision)
     return Prepared(

@@ -85,6 +85,7 @@ class Client:
             gpus: of each learner.
             replicas: of tasks by name, for a manifest.
             template: name of the DIJobTemplate with the job's defaults.
+            artifacts: claim with a folder for each pod of a program, and perhaps `:PATH`.
         """
         if isinstance(program, Mapping):
             return self._create([dict(program)], "the manifest", options)
@@ -165,6 +166,7 @@ class Client:
                     gpus=options.get("gpus", 0),
                     name=options.get("name"),
                     template=_template(session, options),
+                    artifacts=options.get("artifacts"),
                 )
             )
             changes = changes_of(options)
@@ -182,6 +184,11 @@ class Client:
 
     def _create(self, documents: builtins.list[Any], source: str, options: ClusterOptions) -> Job:
         check_manifest(options)
+        if options.get("artifacts"):
+            raise BadCall(
+                "artifacts is for a program, folder or function",
+                remedy="spec.artifacts in the manifest: docs/how-to/artifacts.md",
+            )
         try:
             jobs = kept_in(documents, source)
         except ManifestError as error:

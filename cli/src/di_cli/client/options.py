@@ -42,6 +42,7 @@ class ClusterOptions(ProgramOptions, total=False):
     image: str | Mapping[str, str] | None
     replicas: Mapping[str, int] | None
     template: str | None
+    artifacts: str | None
 
 
 DEFAULTS: Final[ClusterOptions] = {
@@ -56,6 +57,7 @@ DEFAULTS: Final[ClusterOptions] = {
     "gpus": 0,
     "replicas": None,
     "template": None,
+    "artifacts": None,
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.names import API_VERSION, DI_CONTAINER, GPU_RESOURCE, KIND
+from di_api.spec.artifact import USUAL
 
 DEFAULT_IMAGE: Final = "python:3.13-slim"
 TRACKING: Final = "di_orchestrator.tracking"
@@ -26,6 +27,7 @@ class Wanted:
         gpus: of each learner.
         is_tracked: whether the numbers that the program logs to experiment trackers are reported.
         image: of all tasks; None: a template has it, or `with_default_image` adds it.
+        artifacts: `CLAIM`, or `CLAIM:PATH`, for the artifacts of all pods; None: there are none.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Wanted:
     gpus: int = 0
     is_tracked: bool = False
     image: str | None = DEFAULT_IMAGE
+    artifacts: str | None = None
 
 
 def job_of(wanted: Wanted, code: Object) -> Object:
@@ -45,6 +48,7 @@ def job_of(wanted: Wanted, code: Object) -> Object:
         "metadata": {"name": wanted.name},
         "spec": {
             "code": code,
+            **_artifacts(wanted.artifacts),
             "tasks": [
                 {
                     "type": kind,
@@ -56,6 +60,14 @@ def job_of(wanted: Wanted, code: Object) -> Object:
             ],
         },
     }
+
+
+def _artifacts(words: str | None) -> Object:
+    if words is None:
+        return {}
+    claim, _, path = words.partition(":")
+    item = {**USUAL, **({"path": path} if path else {}), "persistentVolumeClaim": claim}
+    return {"artifacts": [item]}
 
 
 def with_default_image(job: Object) -> Object:

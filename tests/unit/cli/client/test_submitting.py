@@ -208,6 +208,8 @@ def test_a_job_lives_in_the_namespace_of_its_manifest(di: Di) -> None:
 def test_options_of_programs_are_refused_for_a_manifest(di: Di, manifest: str) -> None:
     with pytest.raises(jobs.BadCall, match="are for a program, folder or function"):
         jobs.submit(manifest, collectors=4)
+    with pytest.raises(jobs.BadCall, match="artifacts is for a program, folder or function"):
+        jobs.submit(manifest, artifacts="shared")
     with pytest.raises(jobs.BadCall, match="the job has no task nobody"):
         jobs.submit(manifest, replicas={"nobody": 1})
     with pytest.raises(jobs.BadCall, match=r"there is no file nowhere\.yaml"):

@@ -229,6 +229,17 @@ def test_a_folder_starts_its_entry(di: Di, folder: Path) -> None:
     assert container["command"] == ["./lib/run.sh"]
 
 
+@pytest.mark.parametrize(
+    ("words", "path"), [("shared", "/results"), ("shared:/out", "/out")], ids=["usual", "given"]
+)
+def test_a_program_gets_a_claim_for_the_artifacts_of_its_pods(
+    di: Di, folder: Path, words: str, path: str
+) -> None:
+    assert di("submit", "train.py", "--artifacts", words).code == 0
+    claim = {"persistentVolumeClaim": "shared"}
+    assert stored(di)["spec"]["artifacts"] == [{"name": "results", "path": path, **claim}]
+
+
 def test_a_tracked_program_is_started_by_the_package(di: Di, folder: Path) -> None:
     assert di("submit", "train.py", "--track", "--", "--lr", "1").code == 0
     (container,) = stored(di)["spec"]["tasks"][0]["template"]["spec"]["containers"]
@@ -247,8 +258,9 @@ def test_a_tracked_program_is_started_by_the_package(di: Di, folder: Path) -> No
         (["train.py", "--with", "r.txt"], "there is no file r.txt"),
         (["train.py", "--replicas", "x=2"], "nothing was submitted"),
         (["train.py", "--replicas", "x"], "nothing was submitted"),
-        (["cartpole", "--gpus", "1"], "--with, --track, --gpus, --learners, --collectors and"),
-        (["cartpole", "--track"], "--with, --track, --gpus, --learners, --collectors and"),
+        (["cartpole", "--gpus", "1"], "--with, --artifacts, --track, --gpus, --learners,"),
+        (["cartpole", "--artifacts", "a"], "--with, --artifacts, --track, --gpus, --learners,"),
+        (["cartpole", "--track"], "--with, --artifacts, --track, --gpus, --learners,"),
         (
             [".", "--entry", "run.sh", "--track"],
             "--track is for Python programs, and run.sh is none",

@@ -79,6 +79,13 @@ def submit(
     collectors: Annotated[int, typer.Option(min=0, help="Collectors of a program.")] = 0,
     evaluators: Annotated[int, typer.Option(min=0, help="Evaluators of a program.")] = 0,
     gpus: Annotated[int, typer.Option(min=0, help="GPUs of each learner of a program.")] = 0,
+    artifacts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLAIM[:PATH]",
+            help="Claim with a folder for each pod of a program, at PATH, or else /results.",
+        ),
+    ] = None,
     track: Annotated[
         bool,
         typer.Option(
@@ -131,6 +138,7 @@ def submit(
             name=name,
             template=found,
             is_tracked=track,
+            artifacts=artifacts,
         )
         submitted = _submit_program(
             program,
@@ -142,10 +150,10 @@ def submit(
         )
         _after(submitted, namespace, context, follow=follow)
         return
-    if requirements is not None or track or gpus or collectors or evaluators or learners != 1:
+    if requirements or artifacts or track or gpus or collectors or evaluators or learners != 1:
         raise CommandError(
-            "--with, --track, --gpus, --learners, --collectors and --evaluators are for a program "
-            "or folder",
+            "--with, --artifacts, --track, --gpus, --learners, --collectors and --evaluators are "
+            "for a program or folder",
             remedy=f"di submit {files[0]} --replicas collector=4 changes a manifest",
             code=ExitCode.USAGE,
         )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.declared import Declared
 from di_api.spec.kinds import Label, Labels, Text
+
+USUAL: Final = {"name": "results", "path": "/results"}
+"""Name and path of the artifacts of a program that is submitted without a manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,11 +58,9 @@ class Checkpoints:
         return {"terminationGracePeriodSeconds": self.spec.grace_seconds}
 
 
-def with_artifacts(
-    body: dict[str, Any], artifacts: Sequence[Artifact], job: Object
-) -> dict[str, Any]:
+def with_artifacts(body: dict[str, Any], artifacts: Sequence[Artifact]) -> dict[str, Any]:
     """Return a pod with the artifacts of its task, each in a folder of the pod; without them
-    unchanged.
+    unchanged. The owner of the pod is the job.
 
     A claim that the pod already has as a volume is not added again, because a pod with two volumes
     of one claim can fail to start.
@@ -72,6 +70,7 @@ def with_artifacts(
     if not found:
         return body
     spec: Object = body["spec"]
+    (owner,) = body["metadata"]["ownerReferences"]
     claims = {
         claim: str(each["name"]) for each in spec.get("volumes") or () if (claim := _claim(each))
     }
@@ -83,7 +82,7 @@ def with_artifacts(
             claims[claim] = names.artifacts_volume(len(added))
             source = {"persistentVolumeClaim": {"claimName": claim}}
             added.append({"name": claims[claim], **source})
-        folder = names.artifacts_folder(job["metadata"]["name"], job["metadata"]["uid"], each.name)
+        folder = names.artifacts_folder(owner["name"], owner["uid"], each.name)
         volume = claims[claim] if claim else each.volume
         mounts.append({"name": volume, "mountPath": each.path, "subPath": f"{folder}/{name}"})
     env = {names.ENV_ARTIFACTS_DIR: found[0].path}

@@ -104,8 +104,7 @@ class ReplicaPodRecipe:
             keeps_last_words=self.frame.keeps_last_words,
         )
         named = naming_companions(fit, self.frame.job)
-        kept = with_artifacts(named, self.frame.artifacts, self.frame.job)
-        return with_code(kept, self.frame.code)
+        return with_code(with_artifacts(named, self.frame.artifacts), self.frame.code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
