@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from di_api import names
-from di_api.admission_rules import ADMISSION_RULES, MATCH_CONDITIONS
+from di_api.admission_rules import CLUSTER_RULES, MATCH_CONDITIONS
 from di_api.crd.conversion import with_conversion
 from di_kube.client import KubeClient
 from di_kube.config import ConfigError, load_config
@@ -48,7 +48,7 @@ def configuration(
                 "failurePolicy": failure_policy,
                 "timeoutSeconds": 5,
                 "matchPolicy": "Equivalent",
-                "rules": ADMISSION_RULES,
+                "rules": CLUSTER_RULES,
                 "matchConditions": MATCH_CONDITIONS,
                 "clientConfig": client_config(host, path, authority),
             }

@@ -8,7 +8,7 @@ import re
 import pytest
 import yaml
 
-from di_api.admission_rules import ADMISSION_RULES, MATCH_CONDITIONS
+from di_api.admission_rules import ADMISSION_RULES, CLUSTER_RULES, MATCH_CONDITIONS
 from di_operator.certificates.rotation import CA_CERTIFICATE
 from tests.chart.chart import CHART, GIVEN_SECRETS, Chart, Object, Rendered
 
@@ -21,16 +21,26 @@ def webhook(chart: Chart, kind: str, *values: str) -> Object:
     return found
 
 
-def test_creates_and_updates_of_jobs_are_reviewed() -> None:
+def test_creates_and_updates_of_jobs_and_their_templates_are_reviewed() -> None:
     assert ADMISSION_RULES == [
         {
             "apiGroups": ["diengine.opendilab.org"],
             "apiVersions": ["v2alpha1"],
-            "resources": ["dijobs"],
+            "resources": ["dijobs", "dijobtemplates"],
             "operations": ["CREATE", "UPDATE"],
             "scope": "Namespaced",
         }
     ]
+    (cluster,) = (each for each in CLUSTER_RULES if each not in ADMISSION_RULES)
+    assert (cluster["resources"], cluster["scope"]) == (["clusterdijobtemplates"], "Cluster")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_release_for_a_namespace_reviews_no_objects_of_the_cluster(
+    chart: Chart, kind: str
+) -> None:
+    scope = ("watchNamespace=rl", "rbac.allowClusterRoles=true")
+    assert webhook(chart, kind, *GIVEN_SECRETS, *scope)["rules"] == ADMISSION_RULES
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,7 +58,7 @@ def test_with_the_operators_certificates_the_chart_renders_no_rules(
 def test_other_certificate_modes_render_the_rules(
     chart: Chart, kind: str, mode: tuple[str, ...]
 ) -> None:
-    assert webhook(chart, kind, *mode)["rules"] == ADMISSION_RULES
+    assert webhook(chart, kind, *mode)["rules"] == CLUSTER_RULES
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from di_api.admission_rules import ADMISSION_RULES, CLUSTER_RULES
+from di_operator.certificates.manager import certificate_settings
 from di_operator.config import load_config
 from di_operator.notification_targets import Format, Happening
 from di_operator.process import exit_deadline
@@ -155,6 +158,12 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     assert config.webhook_service == "di-webhook"
     assert config.webhook_configuration == "di-di-orchestrator"
     assert config.webhook_admission == "di-webhook-admission"
+    settings = certificate_settings(config)
+    assert settings is not None
+    assert settings.rules == ADMISSION_RULES
+    everywhere = certificate_settings(dataclasses.replace(config, watch_namespace=None))
+    assert everywhere is not None
+    assert everywhere.rules == CLUSTER_RULES
     assert config.token_audience == "di-server"
     assert config.log_level == "debug"
 

@@ -269,3 +269,24 @@ def test_without_a_certificate_it_waits_for_one(api_server: ApiServer, tmp_path:
         assert webhook.post("/validate", review(job()))[0] == 200
         events = [line["event"] for line in webhook.log_lines()]
         assert "serving certificate not usable" in events
+
+
+@pytest.mark.usefixtures("admission", "job_templates")
+def test_a_template_with_a_wrong_pod_is_refused_when_it_is_made(
+    api_server: ApiServer, namespace: str
+) -> None:
+    kubectl = Kubectl(api_server, namespace)
+
+    def template(field: str) -> object:
+        return {
+            "apiVersion": "diengine.opendilab.org/v2alpha1",
+            "kind": "DIJobTemplate",
+            "metadata": {"name": "gpu"},
+            "spec": {"job": {"template": {"spec": {field: []}}}},
+        }
+
+    code, said = kubectl("create", "-f", "-", stdin=template("tolerration"))
+    assert code == 1
+    assert "spec.job.template.spec.tolerration" in said
+    assert "did you mean tolerations?" in said
+    assert kubectl("create", "-f", "-", stdin=template("tolerations"))[0] == 0

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from di_api.names import ANNOTATION_CHANGED_BY, GROUP, LABEL_QUEUE, PLURAL, VERSION
+from di_api.names import (
+    ANNOTATION_CHANGED_BY,
+    CLUSTER_JOB_TEMPLATE_PLURAL,
+    GROUP,
+    JOB_TEMPLATE_PLURAL,
+    LABEL_QUEUE,
+    PLURAL,
+    VERSION,
+)
 
 ADMISSION_RULES: Final[list[dict[str, Any]]] = [
     # Neither dijobs/status, which the operator writes, nor pods.
     {
         "apiGroups": [GROUP],
         "apiVersions": [VERSION],
-        "resources": [PLURAL],
+        "resources": [PLURAL, JOB_TEMPLATE_PLURAL],
         "operations": ["CREATE", "UPDATE"],
         "scope": "Namespaced",
-    }
+    },
 ]
+CLUSTER_RULES: Final[list[dict[str, Any]]] = [
+    *ADMISSION_RULES,
+    {**ADMISSION_RULES[0], "resources": [CLUSTER_JOB_TEMPLATE_PLURAL], "scope": "Cluster"},
+]
+"""The rules of a release for all namespaces. One for a namespace must not judge objects of the
+cluster, which the selector of its namespace does not leave out.
+"""
+
 """The rules in the form that the API server returns. The chart renders the same rules if the
 operator does not publish them; a test compares both.
 """

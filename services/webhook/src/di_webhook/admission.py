@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -18,11 +18,12 @@ from typing import Any, Final
 from di_api import names
 from di_api.changed_by import foreign_note
 from di_api.companions import CompanionKind
-from di_api.field_error import mapping
+from di_api.field_error import FieldError, mapping
 from di_api.validation import (
     Check,
     foreign_kinds,
     job_errors,
+    job_template_errors,
     unbounded,
     update_errors,
     weigh,
@@ -47,6 +48,7 @@ and adds defaults otherwise.
 """
 MAX_KEPT: Final = 16
 """Maximum number of warnings about fields that a change keeps."""
+_TEMPLATES: Final = (names.JOB_TEMPLATE_KIND, names.CLUSTER_JOB_TEMPLATE_KIND)
 _DECIDED_OPERATIONS: Final = frozenset({"CREATE", "UPDATE"})
 
 
@@ -123,7 +125,7 @@ def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Ans
         return malformed(error, denial if error.uid else None)
     if not request.is_decided_here:
         response: Mapping[str, Any] = {"allowed": True}
-    elif (request.group, request.kind) != (names.GROUP, names.KIND):
+    elif request.group != names.GROUP or request.kind not in (names.KIND, *_TEMPLATES):
         response = _denied(
             400,
             "BadRequest",
@@ -137,7 +139,7 @@ def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Ans
             response = decide(request)
         except Exhausted:
             response = _too_large(
-                f"the job took more than {MAX_SECONDS:g} s of processor time to judge; "
+                f"the {request.kind} took more than {MAX_SECONDS:g} s of processor time to judge; "
                 "make it smaller"
             )
     return _answer(request, response)
@@ -157,6 +159,8 @@ def _answer(request: _Request, response: Mapping[str, Any]) -> Answer:
 
 
 def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]:
+    if request.kind in _TEMPLATES:
+        return {"allowed": True}
     before = None if request.operation == "CREATE" else mapping(request.old_object)
     change = Change(
         job=request.object,
@@ -189,6 +193,8 @@ def _validation(
     speakers: Collection[str],
     check: Check,
 ) -> Mapping[str, Any]:
+    if request.kind in _TEMPLATES:
+        return _decided(request, job_template_errors(request.object, check), None, check)
     old = None
     if request.operation == "UPDATE":
         old = request.old_object
@@ -199,6 +205,13 @@ def _validation(
         errors = chain(job_errors(request.object, check), foreign_kinds(request.object, companions))
     if speakers and (foreign := foreign_note(request.object, old, request.user, speakers)):
         errors = chain((foreign,), errors)
+    return _decided(request, errors, old, check)
+
+
+def _decided(
+    request: _Request, errors: Iterable[FieldError], old: Mapping[str, Any] | None, check: Check
+) -> Mapping[str, Any]:
+    """Return the response for the errors that were found; without any the request is allowed."""
     worded = in_older_words if request.by_older_version else in_words
     reasons: list[tuple[str, str]] = []
     size, is_cut = 0, False
@@ -210,6 +223,8 @@ def _validation(
             break
         reasons.append(worded(error, request.object))
         size += sum(map(len, reasons[-1]))
+    if not reasons and request.kind in _TEMPLATES:
+        return {"allowed": True}
     if not reasons:
         warnings = [*overruled(request.object, old), *regrouped(request.object, old)]
         return {"allowed": True, **({"warnings": warnings} if warnings else {})}
@@ -218,7 +233,7 @@ def _validation(
     # events of controllers, show `message`.
     details = {
         "group": names.GROUP,
-        "kind": names.KIND,
+        "kind": request.kind,
         "name": request.name,
         "causes": [
             {

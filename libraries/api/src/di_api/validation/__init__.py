@@ -8,6 +8,7 @@ from di_api.field_error import FieldError, InvalidSpec
 from di_api.spec.weight import may_be_too_much, weigh, weight_error
 from di_api.validation.companions import foreign_kinds
 from di_api.validation.job import MAX_ERRORS, Check, job_errors, unbounded, validate_job
+from di_api.validation.job_template import job_template_errors
 from di_api.validation.lenient import load_leniently
 from di_api.validation.names import MAX_NODE_LISTS, node_list_errors
 from di_api.validation.size import pods_per_replica, standby_pods, total_errors
@@ -23,6 +24,7 @@ __all__ = [
     "InvalidSpec",
     "foreign_kinds",
     "job_errors",
+    "job_template_errors",
     "load_leniently",
     "may_be_too_much",
     "node_list_errors",

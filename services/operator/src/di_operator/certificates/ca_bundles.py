@@ -9,12 +9,11 @@ objects.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from di_api import names
-from di_api.admission_rules import ADMISSION_RULES
 from di_kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from di_operator.certificates.rotation import CertificateSettings
 
@@ -37,10 +36,9 @@ class _Client(NamedTuple):
     rules: tuple[str, object] | None = None
     """JSON pointer and value of its `rules`; None for a conversion webhook, which has none."""
 
-    @property
-    def has_rules(self) -> bool:
+    def has_rules(self, published: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether its `rules` are the published ones, or it needs none."""
-        return self.rules is None or self.rules[1] == ADMISSION_RULES
+        return self.rules is None or self.rules[1] == [*published]
 
 
 def names_of(settings: CertificateSettings) -> dict[Resource, str]:
@@ -65,9 +63,11 @@ def bundles(
 def have_rules(
     read: Iterable[tuple[Resource, Mapping[str, Any]]], settings: CertificateSettings
 ) -> bool:
-    """Return whether every webhook in the existing webhook configurations has ADMISSION_RULES."""
+    """Return whether every webhook in the existing webhook configurations has the rules."""
     return all(
-        client.has_rules for resource, body in read for client in _of(resource, body, settings)
+        client.has_rules(settings.rules)
+        for resource, body in read
+        for client in _of(resource, body, settings)
     )
 
 
@@ -80,7 +80,7 @@ def is_registered(read: Iterable[tuple[Resource, Mapping[str, Any]]]) -> bool:
 def admission_patch(
     resource: Resource, body: Mapping[str, Any], bundle: bytes, settings: CertificateSettings
 ) -> list[dict[str, Any]]:
-    """Return the RFC 6902 operations that publish `bundle` and ADMISSION_RULES where they differ.
+    """Return the RFC 6902 operations that publish `bundle` and the rules where they differ.
 
     Empty if nothing differs. Both are in one patch: with the rules alone the API server would call
     a webhook that it does not trust.
@@ -91,8 +91,8 @@ def admission_patch(
         changes: list[dict[str, Any]] = []
         if _bundle(client.config) != bundle:
             changes.append({"op": "add", "path": f"{client.path}/caBundle", "value": encoded})
-        if client.rules is not None and not client.has_rules:
-            changes.append({"op": "add", "path": client.rules[0], "value": ADMISSION_RULES})
+        if client.rules is not None and not client.has_rules(settings.rules):
+            changes.append({"op": "add", "path": client.rules[0], "value": [*settings.rules]})
         if changes:
             path, value = client.unchanged
             patch += [{"op": "test", "path": path, "value": value}, *changes]

@@ -14,6 +14,7 @@ from typing import Any, Final, assert_never
 import structlog
 
 from di_api import names
+from di_api.admission_rules import ADMISSION_RULES, CLUSTER_RULES
 from di_certs.authority import Authority, KeyPair
 from di_certs.inspection import fingerprint
 from di_kube.client import KubeClient
@@ -78,6 +79,7 @@ def certificate_settings(config: Config) -> CertificateSettings | None:
         authority_secret=config.authority_secret,
         leaves=tuple(leaves),
         configuration=config.webhook_configuration if config.webhook_secret else None,
+        rules=CLUSTER_RULES if config.watch_namespace is None else ADMISSION_RULES,
         admission=config.webhook_admission if config.webhook_secret else None,
         service_domain=config.service_domain,
     )

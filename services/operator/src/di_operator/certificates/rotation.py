@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from di_api.admission_rules import ADMISSION_RULES
 from di_certs.authority import Authority, is_issued_by, needs_renewal, renewal_time
 from di_certs.inspection import (
     has_expired,
@@ -66,6 +67,8 @@ class CertificateSettings:
     leaves: tuple[Leaf, ...]
     configuration: str | None
     """Name of both the mutating and the validating configuration; None: there are none."""
+    rules: Sequence[Mapping[str, Any]] = tuple(ADMISSION_RULES)
+    """What the webhook reviews."""
     admission: str | None = None
     """ConfigMap that the webhook's pods wait for; None: they do not wait."""
     service_domain: str = "svc.cluster.local"
