@@ -93,6 +93,26 @@ def test_pip_gets_the_index_and_the_proxy_of_the_template_and_nothing_else() -> 
     assert names == ["PIP_INDEX_URL", "https_proxy"]
 
 
+@pytest.mark.proves("own-code.md#a-cache-of-packages")
+def test_pip_gets_the_volume_of_its_cache_and_no_other() -> None:
+    cache = {"name": "PIP_CACHE_DIR", "value": "/data/cache/pip"}
+    paths = ("/data", "/data/cache/", "/data/cache/pip-2", "/other")
+    mounts = [{"name": f"v{index}", "mountPath": path} for index, path in enumerate(paths)]
+    volumes = [{"name": each["name"], "emptyDir": {}} for each in mounts]
+
+    def mounted(**container: Any) -> list[str]:
+        spec = {"containers": [{**MAIN, "volumeMounts": mounts, **container}], "volumes": volumes}
+        cluster = ClusterModel(job(task("learner", template={"spec": spec}), code=CODE))
+        (init,) = pod_of(cluster, "x-learner-0")["initContainers"]
+        assert {each["name"] for each in container.get("env", ())} <= {
+            each["name"] for each in init["env"]
+        }
+        return [each["name"] for each in init["volumeMounts"]]
+
+    assert mounted(env=[cache]) == ["di-code", "di-code-bundle", "v1"]
+    assert mounted() == ["di-code", "di-code-bundle"]
+
+
 def test_the_code_comes_after_the_node_check_and_before_other_init_containers() -> None:
     spec = {"containers": [MAIN], "initContainers": [{"name": "own", "image": "i"}]}
     cluster = ClusterModel(

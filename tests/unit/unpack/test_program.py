@@ -181,6 +181,19 @@ def test_requirements_are_installed_beside_the_code(
     assert (folder, list(tmp_path.iterdir())) == (f"{tmp_path}/a", [])
 
 
+@pytest.mark.parametrize("has_cache", [True, False], ids=["cache", "none"])
+def test_pip_has_a_cache_only_where_a_variable_names_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_cache: bool
+) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr("subprocess.run", lambda command, **_: ran.append(command))
+    monkeypatch.delenv("PIP_CACHE_DIR", raising=False)
+    if has_cache:
+        monkeypatch.setenv("PIP_CACHE_DIR", str(tmp_path / "cache"))
+    program.install(str(tmp_path), "requirements.txt")
+    assert ("--no-cache-dir" in ran[0]) is not has_cache
+
+
 def test_pip_installs_from_a_folder_of_the_bundle_without_an_index(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()

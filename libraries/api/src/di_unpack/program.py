@@ -29,6 +29,8 @@ REQUIREMENTS = "DI_CODE_REQUIREMENTS"
 """Variable with the file of requirements, relative to the directory; absent: none."""
 COUNT = "DI_CODE_PARTS"
 """Variable with the number of files that have the bundle, one after another; absent: one."""
+CACHE = "PIP_CACHE_DIR"
+"""Variable of pip with the directory of its cache; absent: no cache."""
 REPORT = "/dev/termination-log"
 PACKAGES = ".di-packages"
 """Directory of Python packages, below the directory of the code."""
@@ -215,7 +217,10 @@ def install(directory: str, requirements: str) -> None:
         return
     temporary = os.path.join(directory, PARTS)
     os.makedirs(temporary, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "install", "--no-cache-dir", "--no-input"]
+    command = [sys.executable, "-m", "pip", "install", "--no-input"]
+    if CACHE not in os.environ:
+        # The default is in HOME, which ends with the pod.
+        command.append("--no-cache-dir")
     target = ["--disable-pip-version-check", "--target", os.path.join(directory, PACKAGES)]
     file = os.path.join(directory, *requirements.split("/"))
     environment = {**os.environ, "TMPDIR": temporary, "HOME": temporary}

@@ -14,6 +14,7 @@ from di_api.spec import Code
 Object = Mapping[str, Any]
 
 _PYTHON_PATH: Final = "PYTHONPATH"
+_CACHE: Final = "PIP_CACHE_DIR"
 
 
 def with_code(body: dict[str, Any], code: Code | None) -> dict[str, Any]:
@@ -78,6 +79,7 @@ def _unpacking(main: Object, code: Code) -> dict[str, Any]:
                 "mountPath": names.CODE_BUNDLE_DIR,
                 "readOnly": True,
             },
+            *_of_cache(main),
         ],
     }
 
@@ -117,6 +119,17 @@ def _extended(variable: Object, path: str) -> Object:
         return variable
     value = variable.get("value")
     return {**variable, "value": f"{value}:{path}" if value else path}
+
+
+def _of_cache(main: Object) -> list[Object]:
+    """Return the mount of the main container that has the directory of pip's cache."""
+    values = [each.get("value") for each in main.get("env") or () if each.get("name") == _CACHE]
+    mounts = [
+        each
+        for each in main.get("volumeMounts") or ()
+        if values and f"{values[-1]}/".startswith(f"{str(each.get('mountPath')).rstrip('/')}/")
+    ]
+    return sorted(mounts, key=lambda each: len(each["mountPath"]))[-1:]
 
 
 def _is_for_pip(variable: Object) -> bool:
