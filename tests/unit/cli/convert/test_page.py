@@ -12,6 +12,8 @@ from di_api.validation import validate_job
 from di_cli.convert.manifests import KINDS
 from di_cli.exit_codes import ExitCode
 from tests.unit.cli.conftest import Di
+from tests.unit.cli.convert.manifests import convert_one
+from tests.unit.cli.convert.smallest import SMALLEST
 
 PAGE = Path(__file__).resolve().parents[4] / "docs/how-to/from-other-operators.md"
 _PAIR = re.compile(
@@ -82,3 +84,12 @@ def test_a_comment_has_one_line_whatever_the_name_of_its_field_is(di: Di, tmp_pa
     (tmp_path / "x.yaml").write_text(yaml.safe_dump(manifest, sort_keys=False))
     found = yaml.safe_load(di("convert", "-f", str(tmp_path / "x.yaml")).out)
     assert found == yaml.safe_load(after)
+
+
+@pytest.mark.parametrize("kind", SMALLEST)
+def test_the_small_manifest_of_a_kind_runs_the_given_command(kind: str) -> None:
+    found = convert_one(SMALLEST[kind]("image:1", ["python3", "train.py"]))
+    assert (
+        validate_job({**found.job, "metadata": {**found.job["metadata"], "namespace": "a"}}) == []
+    )
+    assert "train.py" in str(found.job)
