@@ -11,6 +11,7 @@ import pytest
 
 from tests.clones import ROOT, environment, run
 from tests.e2e.kubectl import Kubectl
+from tests.waiting import wait_until
 
 PAGE = ROOT / "docs/tutorials/4-own-program.md"
 (PROGRAM,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -20,6 +21,12 @@ from di_orchestrator import jobs
 job = jobs.submit("train.py", image={image!r}, namespace={namespace!r})
 job.wait()
 print(job.phase, *job.curves()["return"])
+"""
+WAITS = """
+import time
+
+print({!r}, flush=True)
+time.sleep(3600)
 """
 
 
@@ -50,3 +57,19 @@ def test_an_own_program_learns_after_two_commands_without_image_or_yaml(
     assert phase == "Succeeded"
     first, *_, last = map(float, curve)
     assert last > first + 0.1
+
+    def di(*command: str) -> str:
+        program = python.parent / "di"
+        words = (*command, "--namespace", namespace)
+        return run(tmp_path, program, *words, folder=own, KUBECONFIG=str(kubectl.kubeconfig))
+
+    program = own / "edited.py"
+    program.write_text(WAITS.format("before"))
+    di("submit", "edited.py", "--image", python_image)
+    wait_until(lambda: di("logs", "edited").split()[-1:] == ["before"])
+    program.write_text(WAITS.format("after"))
+    begun = time.monotonic()
+    di("push", "edited")
+    wait_until(lambda: di("logs", "edited").split()[-1:] == ["after"])
+    with capsys.disabled():
+        print(f"from the edit to its first line {time.monotonic() - begun:.1f} s")
