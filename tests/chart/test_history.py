@@ -45,6 +45,20 @@ def test_the_history_is_off_and_has_read_rights_only(chart: Chart) -> None:
     assert permissions(chart.render(ON), "di-history") == {"*": EVERYTHING | TOKENS}
 
 
+@pytest.mark.proves("history.md#prices")
+def test_prices_of_the_history_need_nodes(chart: Chart) -> None:
+    values = ("history.usage.priceLabel=gpu", "history.usage.prices.a100=2")
+    found = load_config([], settings(chart, *values))
+    assert (found.price_label, found.prices) == ("gpu", {"a100": 2.0})
+    assert permissions(chart.render(ON, *values), "di-history") == {
+        "*": EVERYTHING | TOKENS | {"nodes": "list watch"}
+    }
+    assert "DI_HISTORY_PRICES" not in settings(chart)
+    for wrong in ("history.usage.prices.a100=free", "history.usage.priceLabel=a b"):
+        with pytest.raises(Refused):
+            chart.render(ON, wrong)
+
+
 def test_the_history_of_one_namespace_reads_there_only(chart: Chart) -> None:
     found = chart.render(ON, "watchNamespace=team", "rbac.allowClusterRoles=true")
     assert permissions(found, "di-history") == {"team": EVERYTHING, "*": TOKENS}

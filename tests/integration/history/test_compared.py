@@ -14,9 +14,11 @@ from di_history.metrics import Metrics
 from di_history.records import JobGone, Placement, Record, Revision, Sample
 from di_history.rest.access import Access
 from di_history.rest.app import create_app
+from di_history.rest.usage import UsageAnswers
 from di_history.store.engine import migrate, open_engine
 from di_history.store.reader import Reader
 from di_history.store.writer import Writer
+from di_history.usage.prices import Prices
 from tests.fakes.web import serving
 from tests.integration.history.test_rest import Reviews
 from tests.integration.history_records import seen
@@ -39,9 +41,11 @@ def address(tmp_path: Path) -> Iterator[str]:
     reviews.allowed = {("get", "dijobs", "rl")}
     app = create_app(
         reader=Reader(engine),
+        usage=UsageAnswers(engine, Prices()),
         whole_logs=None,
         access=Access(mode=AuthMode.REQUIRED, kube=reviews, review_rate=1.0, clock=lambda: 0.0),
         is_ready=lambda: True,
+        now=lambda: 0,
         metrics=Metrics(),
         clock=lambda: 0.0,
     )

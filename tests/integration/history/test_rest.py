@@ -27,9 +27,11 @@ from di_history.records import (
 )
 from di_history.rest.access import Access
 from di_history.rest.app import create_app
+from di_history.rest.usage import UsageAnswers
 from di_history.store.engine import migrate, open_engine
 from di_history.store.reader import Reader
 from di_history.store.writer import Writer
+from di_history.usage.prices import Prices
 from di_history.whole_logs import WholeLogs
 from di_kube.errors import Unavailable
 from di_kube.resources import TOKEN_REVIEWS, Resource
@@ -177,6 +179,7 @@ def _client(
     ticks = count()
     app = create_app(
         reader=Reader(engine),
+        usage=UsageAnswers(engine, Prices()),
         whole_logs=whole_logs,
         access=Access(
             mode=mode,
@@ -185,6 +188,7 @@ def _client(
             clock=clock or (lambda: next(ticks) / 1000),
         ),
         is_ready=lambda: ready,
+        now=lambda: 0,
         metrics=Metrics(),
         clock=lambda: 0.0,
     )

@@ -17,6 +17,7 @@ from di_history.changes.jobs import job_changes
 from di_history.changes.snapshot import snapshot_of
 from di_history.follow import Follower, Known
 from di_history.metrics import Metrics
+from di_history.node_kinds import NodeKinds
 from di_history.packing import pack, to_json
 from di_history.records import (
     Entry,
@@ -47,6 +48,7 @@ def follower(
     put: Put,
     metrics: Metrics,
     *,
+    price_label: str = "",
     lost: Callable[[int], list[str]] = lambda _: [],
     resume: Callable[[Iterable[str]], None] = lambda _: None,
     recall: Callable[[Collection[str]], Known] = lambda _: NOTHING,
@@ -61,6 +63,7 @@ def follower(
         resume=resume,
         recall=recall,
         has_log=lambda _: True,
+        price_label=price_label,
         log_bytes=1000,
         uploads=lambda: None,
         metrics=metrics,
@@ -268,3 +271,40 @@ def test_events_past_a_subjects_bound_are_left_out_and_reported(
     assert sum(map(weight, found)) <= BURST_BYTES + 2000
     assert max(len(each.data["message"]) for each in found) == 1024
     assert metrics.registry.get_sample_value("di_history_events_left_out_total")
+
+
+@pytest.mark.proves("history.md#prices")
+def test_a_placement_has_the_price_label_of_its_node() -> None:
+    def node(name: str, value: str) -> dict[str, Any]:
+        return {"metadata": {"name": name, "uid": name, "labels": {"gpu": value, "other": "x"}}}
+
+    with StandIn() as server:
+        server.put("/api/v1/nodes/gpu-1", node("gpu-1", "a100"))
+        server.put(f"{JOBS}/x", job(uid="uid-x"))
+        found = pod(uid="pod-x", name="pod-x", owner="uid-x", node="gpu-1")
+        found["metadata"]["labels"][LABEL_OPERATOR] = OPERATOR_NAME
+        server.put("/api/v1/namespaces/rl/pods/pod-x", found)
+
+        def is_placed(found: list[Record], _: Follower) -> bool:
+            return any(isinstance(each, Placement) for each in found)
+
+        records, _ = until(server, is_placed, price_label="gpu")
+        requested = [path for _, path, _ in server.requests if "/nodes" in path]
+        without, _ = until(server, is_placed)
+    assert [each.kind for each in records if isinstance(each, Placement)] == ["a100"]
+    assert requested
+    assert [each.kind for each in without if isinstance(each, Placement)] == [""]
+    again = [path for _, path, _ in server.requests if "/nodes" in path]
+    assert again == requested
+
+
+def test_a_deleted_node_keeps_its_price_label() -> None:
+    kinds = NodeKinds("gpu")
+    node = {"metadata": {"name": "n1", "labels": {"gpu": "a100"}}}
+    kinds.on_node("ADDED", node)
+    kinds.on_node("DELETED", {"metadata": {"name": "n1", "labels": {"gpu": "old"}}})
+    kinds.remember("n2", "h100")
+    kinds.remember("n2", "")
+    placed = [placement("a", 0), replace(placement("b", 0), node="n2")]
+    assert [each.kind for each in kinds.added(placed)] == ["a100", "h100"]
+    assert [each.kind for each in NodeKinds("").added(placed)] == ["", ""]

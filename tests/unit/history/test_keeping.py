@@ -81,6 +81,7 @@ def test_every_thread_begins_again_whatever_fails(
         config=cast(KubeConfig, None),
         namespace=None,
         retention=Retention(age=1, size=GIB, job=GIB),
+        price_label="",
         log_bytes=1,
         job_log_bytes=1,
         whole_logs=None,

@@ -37,10 +37,12 @@ from di_history.records import (
 )
 from di_history.rest.access import Access
 from di_history.rest.app import create_app
+from di_history.rest.usage import UsageAnswers
 from di_history.store.engine import migrate, open_engine, size_of
 from di_history.store.reader import Reader, Wanted
 from di_history.store.retention import Retention, sweep
 from di_history.store.writer import Writer
+from di_history.usage.prices import Prices
 from tests.postgres import new_database, running_postgres
 
 OUT: Final = Path(__file__).resolve().parents[3] / "out" / "bench" / "history.json"
@@ -174,9 +176,11 @@ def measure(engine: Engine, jobs: int) -> dict[str, float]:
 def _ask(engine: Engine, jobs: int, rng: random.Random) -> dict[str, float]:
     client = create_app(
         reader=Reader(engine),
+        usage=UsageAnswers(engine, Prices()),
         whole_logs=None,
         access=Access(mode=AuthMode.OFF, kube=_Nobody(), review_rate=1.0, clock=time.monotonic),
         is_ready=lambda: True,
+        now=lambda: T0,
         metrics=Metrics(),
         clock=time.perf_counter,
     ).test_client()

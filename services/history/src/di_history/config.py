@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from marshmallow import fields, validate
+from marshmallow import ValidationError, fields, validate
+from typing_extensions import override
 
 from di_api.names import HISTORY_NAME
 from di_service.settings import (
@@ -20,11 +21,13 @@ from di_service.settings import (
     TLS_PORT,
     Address,
     AddressesField,
+    ObjectField,
     Setting,
     read_settings,
 )
 
 _GIB: Final = 1 << 30
+_HIGHEST_PRICE: Final = 1e6
 
 
 class AuthMode(StrEnum):
@@ -87,9 +90,26 @@ class Config:
     """Maximum bytes of all of them, compressed."""
     whole_log_bytes: int
     """Maximum bytes of one whole log before compression; the beginning is kept."""
+    price_label: str
+    """Label of nodes that `prices` are by; empty: there are none, and nodes are not watched."""
+    prices: Mapping[str, float]
+    """Price of an hour of one GPU, by the value of that label."""
     log_level: str
     drain_seconds: float
     """Seconds after SIGTERM in which new connections are still accepted."""
+
+
+class _PricesField(ObjectField):
+    """A JSON object of prices."""
+
+    @override
+    def _deserialize(self, value: Any, *args: Any, **others: Any) -> dict[str, float]:
+        found = super()._deserialize(value, *args, **others)
+        for kind, price in found.items():
+            is_number = isinstance(price, int | float) and not isinstance(price, bool)
+            if not (is_number and 0 <= price <= _HIGHEST_PRICE):
+                raise ValidationError(f"{kind}: must be a price of at least 0")
+        return {kind: float(price) for kind, price in found.items()}
 
 
 _SETTINGS: Final = (
@@ -189,6 +209,18 @@ _SETTINGS: Final = (
         "whole_log_bytes",
         fields.Integer(load_default=256 << 20, validate=validate.Range(1 << 10, 1 << 40)),
         "bytes stored of one whole log, the first ones, before compression",
+    ),
+    Setting(
+        "price_label",
+        fields.String(
+            load_default="", validate=validate.Regexp(r"^([A-Za-z0-9.-]+/)?[A-Za-z0-9._-]*$")
+        ),
+        "label of nodes that prices are by; empty: no prices",
+    ),
+    Setting(
+        "prices",
+        _PricesField(load_default=dict),
+        "JSON object: price of an hour of one GPU by the value of price_label",
     ),
     LOG_LEVEL,
     DRAIN_SECONDS,

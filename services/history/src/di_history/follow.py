@@ -32,6 +32,7 @@ from di_history.changes.pods import (
 from di_history.changes.snapshot import snapshot_of
 from di_history.ended_logs import LogReader
 from di_history.metrics import Metrics
+from di_history.node_kinds import NodeKinds
 from di_history.packing import from_json, pack, to_json, unpack
 from di_history.records import Entry, Millis, Placement, Put
 from di_history.subjects import Budgets, Early, Subjects
@@ -42,7 +43,7 @@ from di_kube.cache import DELETED, UNREADABLE, Transform, WatchCache
 from di_kube.client import KubeClient
 from di_kube.config import KubeConfig
 from di_kube.errors import ApiError, Gone, Silent
-from di_kube.resources import DIJOBS, EVENTS, PODS, Resource
+from di_kube.resources import DIJOBS, EVENTS, NODES, PODS, Resource
 
 _log = structlog.get_logger()
 
@@ -78,6 +79,7 @@ class Follower:
         resume: makes `put` accept records of these jobs again.
         recall: returns the written data of these jobs; called in a thread.
         has_log: returns whether a log is already kept; called in a thread.
+        price_label: label of nodes whose value is recorded with each placement; empty: none.
         uploads: accepts whole logs of this run; None: none are kept.
         now: milliseconds.
     """
@@ -93,6 +95,7 @@ class Follower:
         resume: Callable[[Iterable[str]], None],
         recall: Callable[[Collection[str]], Known],
         has_log: Callable[[LogWanted], bool],
+        price_label: str,
         log_bytes: int,
         uploads: Callable[[], Uploads | None],
         metrics: Metrics,
@@ -108,6 +111,8 @@ class Follower:
         self._resume = resume
         self._recall = recall
         self._has_log = has_log
+        self._price_label = price_label
+        self._kinds = NodeKinds(price_label)
         self._log_bytes = log_bytes
         self._uploads = uploads
         self._metrics = metrics
@@ -123,6 +128,7 @@ class Follower:
         for row in known.placed:
             # Their jobs can be deleted while they end.
             self._subjects.add_gone(row["namespace"], row["job"], row["job"])
+            self._kinds.remember(row["node"], row.get("kind") or "")
         self._caches: tuple[WatchCache, ...] = ()
         self._logs: LogReader | None = None
         self._away_since = (
@@ -159,9 +165,15 @@ class Follower:
             pods.subscribe(self._guarded(self._on_pod))
             async with asyncio.TaskGroup() as group:
                 group.create_task(jobs.run())
+                ready = [jobs.synced]
+                if self._price_label:
+                    nodes = self._watch(client, NODES, self._kinds.trimmed)
+                    nodes.subscribe(self._guarded(self._kinds.on_node))
+                    group.create_task(nodes.run())
+                    ready.append(nodes.synced)
                 # Otherwise all pods of a large cluster would arrive before their jobs, and beyond a
-                # limit be lost until they change.
-                group.create_task(_once(jobs.synced, pods.run))
+                # limit be lost until they change. A placement is recorded with its node's label.
+                group.create_task(_once(ready, pods.run))
                 group.create_task(self._logs.run())
                 group.create_task(self._after_absence(jobs, pods))
                 group.create_task(self._fill_in(jobs, pods))
@@ -174,7 +186,7 @@ class Follower:
         return WatchCache(
             client,
             resource,
-            namespace=self._namespace,
+            namespace=self._namespace if resource.namespaced else None,
             label_selector=labels,
             transform=keep,
             clock=self._clock,
@@ -236,10 +248,10 @@ class Follower:
         before = self._pods.get(uid)
         if kind == DELETED:
             self._pods.pop(uid, None)
-            self._put(namespace, placement_gone(pod, now))
+            self._put(namespace, self._kinds.added(placement_gone(pod, now)))
         else:
             self._pods[uid] = pod
-            self._put(namespace, placement_changes(before, pod, now))
+            self._put(namespace, self._kinds.added(placement_changes(before, pod, now)))
             if self._logs is not None:
                 self._logs.want(logs_wanted(before, pod))
         self._found(namespace, uid, job)
@@ -372,8 +384,9 @@ class Follower:
                 await asyncio.sleep(pause)
 
 
-async def _once(ready: asyncio.Event, run: Callable[[], Awaitable[None]]) -> None:
-    await ready.wait()
+async def _once(ready: Iterable[asyncio.Event], run: Callable[[], Awaitable[None]]) -> None:
+    for each in ready:
+        await each.wait()
     await run()
 
 
@@ -396,6 +409,7 @@ def _ended_unseen(row: Mapping[str, Any], now: Millis) -> Placement:
     return Placement(
         **{
             **{name: row[name] for name in names},
+            "kind": row.get("kind") or "",
             "until": now,
             "outcome": "Deleted",
             "reason": "not seen",

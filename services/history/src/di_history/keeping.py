@@ -74,6 +74,7 @@ class Keeper:
         config: KubeConfig,
         namespace: str | None,
         retention: Retention,
+        price_label: str,
         log_bytes: int,
         job_log_bytes: int,
         whole_logs: WholeLogs | None,
@@ -87,6 +88,7 @@ class Keeper:
         self._config = config
         self._namespace = namespace
         self._retention = retention
+        self._price_label = price_label
         self._log_bytes = log_bytes
         self._whole_logs = whole_logs
         self._spool = spool
@@ -153,6 +155,7 @@ class Keeper:
                     put=self._batches.put,
                     lost=self._batches.lost,
                     resume=self._batches.resume,
+                    price_label=self._price_label,
                     log_bytes=self._log_bytes,
                     uploads=self._uploads,
                     metrics=self._metrics,

@@ -18,9 +18,11 @@ from di_history.metrics import Metrics
 from di_history.records import Millis
 from di_history.rest.access import Access
 from di_history.rest.app import create_app, failure_body
+from di_history.rest.usage import UsageAnswers
 from di_history.store.engine import STATEMENT_SECONDS, open_engine
 from di_history.store.reader import Reader
 from di_history.store.retention import Retention
+from di_history.usage.prices import Prices
 from di_history.whole_logs import WholeLogs, open_bucket
 from di_kube.config import ConfigError as KubeConfigError
 from di_kube.config import KubeConfig
@@ -87,6 +89,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
         retention=Retention(
             age=round(settings.days * _DAY), size=settings.most_bytes, job=settings.job_bytes
         ),
+        price_label=settings.price_label,
         log_bytes=settings.log_bytes,
         job_log_bytes=settings.job_log_bytes,
         whole_logs=whole_logs,
@@ -105,6 +108,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
     )
     app = create_app(
         reader=Reader(engine),
+        usage=UsageAnswers(engine, Prices(label=settings.price_label, hourly=settings.prices)),
         whole_logs=whole_logs,
         access=Access(
             mode=settings.auth,
@@ -113,6 +117,7 @@ def load(*, settings: Config, kube_config: KubeConfig) -> Serving:
             clock=time.monotonic,
         ),
         is_ready=lambda: keeper.is_ready,
+        now=_now,
         metrics=metrics,
         clock=time.monotonic,
     )

@@ -113,6 +113,7 @@ class Placement:
         until: absent while it is there.
         outcome: `Running`, `Succeeded`, `Failed` or `Deleted`.
         version: a lower one never replaces a higher one.
+        kind: value of the node's price label; empty: not known.
     """
 
     pod_uid: str
@@ -129,6 +130,7 @@ class Placement:
     reason: str
     exit_code: int | None
     version: int
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
+from di_api.field_error import mapping
 from di_api.timestamps import format_time
-from di_cli.access.history import HistoryAddress
-from di_cli.actions import usage as kept_usage
+from di_cli.access.history import History, HistoryAddress
 from di_cli.actions.history import open_history
 from di_cli.commands.history_options import reads_history
 from di_cli.commands.options import AllNamespaces, Context, Namespace, duration_of
+from di_cli.errors import CommandError
+from di_cli.exit_codes import ExitCode
 from di_cli.output import Output, print_table, print_value, say
 from di_cli.render.table import Table
 from di_cli.session import open_session
-from di_cli.views import usage as views
-from di_cli.views.usage import By
+from di_cli.views.usage import By, Split, cells, flat, header, records
+
+_LONGEST: Final = 3650 * 24 * 3600.0
+"""Seconds; di-history accepts ten years."""
 
 
 class Form(StrEnum):
@@ -41,16 +46,22 @@ def usage(
             "--since",
             parser=duration_of,
             metavar="DURATION",
-            help="Time until now that counts, such as 12h or 30d.",
+            help="Time until now that counts, such as 12h or 30d; at most ten years.",
             show_default="30d",
         ),
     ] = duration_of("30d"),
     phases: Annotated[
+        bool, typer.Option("--phases", help="Divide the GPU-hours by the phase of the job.")
+    ] = False,
+    useful: Annotated[
         bool,
         typer.Option(
-            "--phases",
-            help="Divide the GPU-hours by the phase of the job; one request for each job.",
+            "--useful",
+            help="Divide the GPU-hours by their use: training, waiting, stale samples, lost.",
         ),
+    ] = False,
+    monthly: Annotated[
+        bool, typer.Option("--monthly", help="Show a row for each calendar month (UTC) and group.")
     ] = False,
     output: Annotated[Form, typer.Option("--output", "-o", help="Output format.")] = Form.TABLE,
     address: HistoryAddress,
@@ -59,40 +70,61 @@ def usage(
     context: Context = None,
 ) -> None:
     """Show the GPU-hours that jobs held, from the history; deleted jobs included."""
+    splits = [*([Split.PHASES] if phases else []), *([Split.USEFUL] if useful else [])]
     with (
         open_session(namespace, context) as session,
         open_history(session, address, context=context) as history,
     ):
         now = session.now()
-        until = round(now.timestamp() * 1000)
-        first = until - round(min(since, now.timestamp()) * 1000)
+        first = now - timedelta(seconds=min(since, _LONGEST, now.timestamp()))
         place = session.namespace
-        found = kept_usage.placements(
-            history, None if all_namespaces else place, first, until, account_of=place
-        )
-        held = views.held(found, first, until)
-        # The user counts for every row, a phase for GPUs alone.
-        asked = held if by is By.USER else [each for each in held if each.gpus and phases]
-        known = kept_usage.known_of(history, asked, until)
-    groups = views.usage(held, by, known)
-    everything = views.total(held, known)
-    rows = {name: views.record(group, phases=phases) for name, group in groups.items()}
+        query = {
+            "by": by.value,
+            "since": format_time(first),
+            "until": format_time(now),
+            "split": ",".join(splits),
+            **({"every": "month"} if monthly else {}),
+            **({} if all_namespaces else {"namespace": place}),
+        }
+        answer = _ask(history, query, place)
+    rows = records(answer, by, splits)
+    everything = flat(mapping(answer.get("total")), None, splits)
     if output is Form.CSV:
+        month = ["month"] if monthly else []
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow([by.value, *views.record(everything, phases=phases)])
-        writer.writerows([name, *row.values()] for name, row in rows.items())
+        writer.writerow([*month, by.value, *everything])
+        writer.writerows(["" if value is None else value for value in row.values()] for row in rows)
     elif output is Form.JSON:
         body = {
-            "since": format_time(now - timedelta(milliseconds=until - first)),
+            "since": format_time(first),
             "until": format_time(now),
-            "usage": [{by.value: name or None, **row} for name, row in rows.items()],
-            "total": views.record(everything, phases=phases),
+            "usage": rows,
+            "total": everything,
         }
         print_value(body, Output.JSON)
-    elif not groups:
+    elif not rows:
         where = "any namespace" if all_namespaces else f"namespace {place}"
         say(f"no pod of a job in {where} was on a node in that time")
     else:
-        table = [views.row(name, group, phases=phases) for name, group in groups.items()]
-        summed = [("total", *views.row("", everything, phases=phases)[1:])] if table[1:] else []
-        print_table(Table(header=views.header(by, phases=phases), rows=[*table, *summed]))
+        blank = ["total", *([""] if monthly else [])]
+        summed = [(*blank, *cells(everything, by))] if rows[1:] else []
+        table = [cells(row, by) for row in rows]
+        print_table(Table(header=header(rows[0]), rows=[*table, *summed]))
+
+
+def _ask(history: History, query: dict[str, str], place: str) -> dict[str, Any]:
+    """Return the answer of di-history.
+
+    Raises:
+        CommandError: a refusal, or a di-history without this answer.
+    """
+    try:
+        found: dict[str, Any] = json.loads(history.get("/usage", query, place))
+    except CommandError as error:
+        if error.code != ExitCode.NOT_FOUND:
+            raise
+        raise CommandError(
+            "di-history does not add up usage: it is older than this di",
+            remedy="upgrade the chart, or use the di of its version",
+        ) from error
+    return found

@@ -13,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 
 from di_api.wording import describe
 from di_history.metrics import Metrics
+from di_history.records import Millis
 from di_history.rest.access import AWAY_SECONDS, Access, Caller
 from di_history.rest.query import (
     checked_name,
@@ -23,6 +24,7 @@ from di_history.rest.query import (
     time_of,
     wanted_jobs,
 )
+from di_history.rest.usage import UsageAnswers, query_of
 from di_history.rest.views import all_shown, shown
 from di_history.store.reader import Reader
 from di_history.whole_logs import StorageError, WholeLogs
@@ -49,11 +51,15 @@ class Handlers:
         self,
         *,
         reader: Reader,
+        usage: UsageAnswers,
         whole_logs: WholeLogs | None,
         access: Access,
         is_ready: Callable[[], bool],
+        now: Callable[[], Millis],
     ) -> None:
         self._reader = reader
+        self._usage = usage
+        self._now = now
         self._whole_logs = whole_logs
         self._access = access
         self._is_ready = is_ready
@@ -152,6 +158,13 @@ class Handlers:
         found = self._reader.placements_between(since, until, namespace)
         return _json({"placements": all_shown(found)})
 
+    def usage(self) -> Response:
+        """Return the GPU-hours that pods held in a time range, by group."""
+        query = query_of(request.args, self._now())
+        self._access.admit_to_all(_caller(), query.asked.namespace)
+        self._check_ready()
+        return _json(self._usage.answer(query))
+
     def _find(self, namespace: str, name: str) -> Object:
         """Return the job of the path and `uid`, if the caller can see it."""
         uid = request.args.get("uid")
@@ -175,15 +188,24 @@ class Handlers:
 def create_app(
     *,
     reader: Reader,
+    usage: UsageAnswers,
     whole_logs: WholeLogs | None,
     access: Access,
     is_ready: Callable[[], bool],
+    now: Callable[[], Millis],
     metrics: Metrics,
     clock: Callable[[], float],
 ) -> Flask:
-    """Create the application; `is_ready` returns whether the tables exist."""
+    """Create the application; `is_ready` returns whether the tables exist, `now` milliseconds."""
     app = Flask("di_history", static_folder=None)
-    handlers = Handlers(reader=reader, whole_logs=whole_logs, access=access, is_ready=is_ready)
+    handlers = Handlers(
+        reader=reader,
+        usage=usage,
+        whole_logs=whole_logs,
+        access=access,
+        is_ready=is_ready,
+        now=now,
+    )
     routes: dict[str, Callable[..., Response]] = {
         f"{PREFIX}/jobs": handlers.jobs,
         _JOB: handlers.job,
@@ -191,6 +213,7 @@ def create_app(
         f"{_JOB}/revisions/<int:number>": handlers.revision,
         f"{_JOB}/logs/<pod>": handlers.log,
         f"{PREFIX}/placements": handlers.placements,
+        f"{PREFIX}/usage": handlers.usage,
     }
     for path, view in routes.items():
         app.add_url_rule(path, endpoint=view.__name__, view_func=view, methods=["GET"])

@@ -43,7 +43,7 @@ class Wanted:
     limit: int = 100
 
 
-_ORDER: Final = (entries.c.at // 1000, entries.c.version, entries.c.at, entries.c.key)
+ORDER: Final = (entries.c.at // 1000, entries.c.version, entries.c.at, entries.c.key)
 """Most times are whole seconds; within one the API server's versions tell what came first."""
 
 
@@ -100,10 +100,10 @@ class Reader:
         query = (
             select(entries.c.kind, entries.c.at, entries.c.data)
             .where(*where)
-            .order_by(*(each.desc() for each in _ORDER))
+            .order_by(*(each.desc() for each in ORDER))
             .limit(MOST_ENTRIES)
         )
-        found = [*_in_order(self._all(query)[::-1])]
+        found = [*in_order(self._all(query)[::-1])]
         failed = {each["uid"] for each in found if each["kind"] == EntryKind.FAILURE}
         lines = self._last_lines(job) if failed else {}
         for each in found:
@@ -291,7 +291,7 @@ def _of_placements() -> list[Any]:
     return [placements.c[name] for name in (*names, "outcome", "reason", "exit_code")]
 
 
-def _in_order(rows: Iterable[Mapping[str, Any]]) -> Iterator[Object]:
+def in_order(rows: Iterable[Mapping[str, Any]]) -> Iterator[Object]:
     """Yield the entries of rows, in order of `at` too. A phase that was stored twice, because two
     processes saw the job at different versions, is one entry.
     """

@@ -81,6 +81,7 @@ placements = Table(
     Column("reason", String(128), nullable=False),
     Column("exit_code", Integer),
     Column("version", BigInteger, nullable=False),
+    Column("kind", String(63)),
     Index("placements_by_time", "since"),
     Index("placements_by_end", "until"),
 )

@@ -237,6 +237,7 @@ def _placement(placement: Placement) -> Row:
         "reason": _text(placement.reason, 128),
         "exit_code": placement.exit_code,
         "version": placement.version,
+        "kind": _text(placement.kind, 63),
     }
 
 

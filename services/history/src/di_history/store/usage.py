@@ -1,0 +1,182 @@
+"""Reads the pods of a time range, and what is known of their jobs, in few queries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import orjson
+from sqlalchemy import Engine, Select, func, or_, select
+
+from di_api.field_error import items, mapping
+from di_api.names import LABEL_QUEUE, LABEL_SWEEP
+from di_history.packing import unpack
+from di_history.records import EntryKind, Millis
+from di_history.store.reader import ORDER, in_order
+from di_history.store.tables import entries, jobs, placements, revisions, samples
+from di_history.usage.states import spans
+from di_history.usage.sums import By, Held, Job
+from di_history.usage.useful import Report, report_of
+
+MOST_PODS: Final = 500_000
+"""Pods of one answer; more would hold too much memory and time."""
+_AT_ONCE: Final = 5_000
+_AUTHOR: Final = re.compile(r"([^()]+) \([^()]+\)")
+"""`user (program)`, as revisions have it; with more parentheses it is ambiguous."""
+_STATES: Final = tuple(each.value for each in (EntryKind.PHASE, EntryKind.GAP, EntryKind.DELETED))
+
+
+class TooMany(Exception):
+    """More pods than one answer can have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request for usage.
+
+    Attributes:
+        namespace: of the jobs; None: all.
+        phases: whether GPU time is divided by the states of jobs.
+        useful: whether it is divided by its use.
+    """
+
+    since: Millis
+    until: Millis
+    by: By = By.JOB
+    namespace: str | None = None
+    phases: bool = False
+    useful: bool = False
+
+
+def read_usage(engine: Engine, asked: Asked) -> tuple[list[Held], dict[str, Job]]:
+    """Return the pods within the window, clipped to it, and their jobs by UID.
+
+    Raises:
+        TooMany: more than MOST_PODS.
+    """
+    where = [
+        placements.c.since < asked.until,
+        or_(placements.c.until.is_(None), placements.c.until > asked.since),
+        *([placements.c.namespace == asked.namespace] if asked.namespace is not None else []),
+    ]
+    chosen = (
+        *(placements.c[name] for name in ("job", "node", "task", "kind", "gpus")),
+        *(placements.c.since, placements.c.until, jobs.c.namespace, jobs.c.name),
+    )
+    query = select(*chosen).join(jobs, jobs.c.uid == placements.c.job).where(*where)
+    query = query.limit(MOST_PODS + 1)
+    held: list[Held] = []
+    names: dict[str, tuple[str, str]] = {}
+    for job, node, task, kind, gpus, since, until, namespace, name in _rows(engine, query):
+        names[job] = (namespace, name)
+        held.append(
+            Held(
+                job=job,
+                node=node,
+                task=task,
+                kind=kind or "",
+                gpus=gpus,
+                since=max(since, asked.since),
+                until=asked.until if until is None else min(until, asked.until),
+            )
+        )
+    if len(held) > MOST_PODS:
+        raise TooMany
+    of_jobs = select(placements.c.job).where(*where).distinct()
+    if asked.phases or asked.useful:
+        with_gpus = of_jobs.where(placements.c.gpus > 0)
+        timelines = dict(_timelines(engine, with_gpus))
+        reports = dict(_reports(engine, with_gpus, asked)) if asked.useful else {}
+    else:
+        timelines, reports = {}, {}
+    users = dict(_users(engine, of_jobs)) if asked.by is By.USER else {}
+    is_manifest_read = asked.useful or asked.by in (By.QUEUE, By.SWEEP)
+    facts = dict(_facts(engine, of_jobs)) if is_manifest_read else {}
+    return held, {
+        uid: Job(
+            namespace=namespace,
+            name=name,
+            user=users.get(uid, ""),
+            spans=spans(timelines.get(uid, ()), asked.until),
+            reports=reports.get(uid, ()),
+            **facts.get(uid, {}),
+        )
+        for uid, (namespace, name) in names.items()
+    }
+
+
+def user_of(who: str) -> str:
+    """Return the user of a revision's author; empty if it is not known."""
+    found = _AUTHOR.fullmatch(who)
+    return found[1] if found else ""
+
+
+def _timelines(engine: Engine, uids: Any) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    query = (
+        select(entries.c.job, entries.c.kind, entries.c.at, entries.c.data)
+        .where(entries.c.job.in_(uids), entries.c.kind.in_(_STATES))
+        .order_by(entries.c.job, *ORDER)
+    )
+    for uid, rows in groupby(_rows(engine, query), itemgetter(0)):
+        named = ({"kind": kind, "at": at, "data": data} for _, kind, at, data in rows)
+        yield uid, list(in_order(named))
+
+
+def _reports(engine: Engine, uids: Any, asked: Asked) -> Iterator[tuple[str, list[Report]]]:
+    query = (
+        select(samples.c.job, samples.c.at, samples.c["values"])
+        .where(samples.c.job.in_(uids), samples.c.at < asked.until)
+        .order_by(samples.c.job, samples.c.at)
+    )
+    for uid, rows in groupby(_rows(engine, query), itemgetter(0)):
+        yield uid, [report_of(at, orjson.loads(values)) for _, at, values in rows]
+
+
+def _users(engine: Engine, uids: Any) -> Iterator[tuple[str, str]]:
+    """Yield the users of first revisions."""
+    query = select(revisions.c.job, revisions.c.who).where(
+        revisions.c.job.in_(uids), revisions.c.number == 1
+    )
+    for uid, who in _rows(engine, query):
+        yield uid, user_of(who)
+
+
+def _facts(engine: Engine, uids: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield queue, sweep and roles by the newest revision, which always has its own manifest."""
+    newest = (
+        select(revisions.c.job, func.max(revisions.c.number).label("number"))
+        .where(revisions.c.job.in_(uids))
+        .group_by(revisions.c.job)
+        .subquery()
+    )
+    query = select(revisions.c.job, revisions.c.manifest).join(
+        newest, (newest.c.job == revisions.c.job) & (newest.c.number == revisions.c.number)
+    )
+    for uid, manifest in _rows(engine, query):
+        yield uid, _of_manifest(mapping(orjson.loads(unpack(manifest))))
+
+
+def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    labels = mapping(mapping(manifest.get("metadata")).get("labels"))
+    spec = mapping(manifest.get("spec"))
+    volcano = mapping(spec.get("scheduling")).get("queue")
+    tasks = [mapping(each) for each in items(spec.get("tasks"))]
+    return {
+        "queue": str(labels.get(LABEL_QUEUE) or volcano or ""),
+        "sweep": str(labels.get(LABEL_SWEEP) or ""),
+        "roles": {
+            str(each.get("name") or each.get("type") or ""): str(each.get("type") or "")
+            for each in tasks
+        },
+    }
+
+
+def _rows(engine: Engine, query: Select[Any]) -> Iterable[Any]:
+    with engine.connect() as connection:
+        result = connection.execution_options(yield_per=_AT_ONCE).execute(query)
+        for batch in result.partitions():
+            yield from batch

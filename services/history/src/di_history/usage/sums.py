@@ -1,0 +1,216 @@
+"""Sums of the time that pods and GPUs were held, by group and month."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from di_history.records import Millis
+from di_history.usage.states import Span, State
+from di_history.usage.useful import USE_OF, Report, Spent, Track, Use
+
+HOUR: Final = 3_600_000
+_DECEMBER: Final = 12
+_NOTHING: Final = Spent()
+
+
+class By(StrEnum):
+    """The property that groups pods."""
+
+    JOB = "job"
+    NAMESPACE = "namespace"
+    NODE = "node"
+    TASK = "task"
+    USER = "user"
+    QUEUE = "queue"
+    SWEEP = "sweep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A pod on a node, within the window.
+
+    Attributes:
+        job: UID of its job.
+        kind: value of the node's price label; empty: not known.
+    """
+
+    job: str
+    node: str
+    task: str
+    kind: str
+    gpus: int
+    since: Millis
+    until: Millis
+
+    @property
+    def gpu_time(self) -> int:
+        """Return the milliseconds of all its GPUs."""
+        return self.gpus * (self.until - self.since)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job with the properties that group its pods; an empty one is not known, or absent.
+
+    Attributes:
+        roles: type of each task, by its name.
+        spans: its known states, as returned by `di_history.usage.states.spans`.
+        reports: in order of time.
+        tracks: what was computed from both, by role.
+    """
+
+    namespace: str
+    name: str
+    user: str = ""
+    queue: str = ""
+    sweep: str = ""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    spans: Sequence[Span] = ()
+    reports: Sequence[Report] = ()
+    tracks: dict[str, Track] = field(default_factory=dict)
+
+    def spent(self, held: Held) -> Spent:
+        """Return what the running time of a pod was spent on, for one GPU."""
+        if not self.reports:
+            return _NOTHING
+        role = self.roles.get(held.task, held.task)
+        if role not in self.tracks:
+            self.tracks[role] = Track(self.spans, self.reports, role)
+        return self.tracks[role].spent(held.since, held.until)
+
+
+_GROUPS: Final[Mapping[By, Callable[[Held, Job], str]]] = {
+    By.JOB: lambda _, job: f"{job.namespace}/{job.name}",
+    By.NAMESPACE: lambda _, job: job.namespace,
+    By.NODE: lambda held, _: held.node,
+    By.TASK: lambda held, _: held.task,
+    By.USER: lambda _, job: job.user,
+    By.QUEUE: lambda _, job: f"{job.namespace}/{job.queue}" if job.queue else "",
+    By.SWEEP: lambda _, job: f"{job.namespace}/{job.sweep}" if job.sweep else "",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Usage:
+    """The time that pods and GPUs of a group were held, in milliseconds of one pod or one GPU.
+
+    Attributes:
+        by_state, by_use: the GPUs' time; the sum of each is `gpu_time`.
+        by_kind: the same by the value of the nodes' price label.
+    """
+
+    jobs: set[str] = field(default_factory=set)
+    pods: int = 0
+    pod_time: int = 0
+    gpu_time: int = 0
+    by_state: Counter[State] = field(default_factory=Counter)
+    by_use: Counter[Use] = field(default_factory=Counter)
+    by_kind: Counter[str] = field(default_factory=Counter)
+
+    def add(self, held: Held, job: Job) -> None:
+        """Add the time of one pod."""
+        self.jobs.add(held.job)
+        self.pods += 1
+        self.pod_time += held.until - held.since
+        total = held.gpu_time
+        if not total:
+            return
+        self.gpu_time += total
+        self.by_kind[held.kind] += total
+        left, running = total, 0
+        for state, time in _states(held, job.spans):
+            amount = time * held.gpus
+            left -= amount
+            self.by_state[state] += amount
+            if state is State.RUNNING:
+                running += amount
+            else:
+                self.by_use[USE_OF[state]] += amount
+        self.by_state[State.NOT_KNOWN] += left
+        self.by_use[Use.NOT_KNOWN] += left
+        if running:
+            spent = [round(each * held.gpus) for each in job.spent(held)]
+            for use, amount in zip((Use.WAITING, Use.STALE, Use.LOST), spent, strict=True):
+                self.by_use[use] += amount
+            self.by_use[Use.TRAINING] += running - sum(spent)
+
+    def cost(self, prices: Mapping[str, float]) -> float:
+        """Return the price of the GPU time on nodes with a price."""
+        return sum(
+            time / HOUR * prices[kind] for kind, time in self.by_kind.items() if kind in prices
+        )
+
+    def unpriced(self, prices: Mapping[str, float]) -> int:
+        """Return the GPU time on nodes without a price."""
+        return sum(time for kind, time in self.by_kind.items() if kind not in prices)
+
+
+def usage(held: Iterable[Held], by: By, jobs: Mapping[str, Job]) -> dict[str, Usage]:
+    """Return the usage of each group: most GPU time first, then by name.
+
+    Args:
+        jobs: by UID, all that `held` has.
+    """
+    found: dict[str, Usage] = {}
+    of_group = _GROUPS[by]
+    for each in held:
+        job = jobs[each.job]
+        found.setdefault(of_group(each, job), Usage()).add(each, job)
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1].gpu_time, pair[0])))
+
+
+def joined(groups: Iterable[Usage]) -> Usage:
+    """Return the usage of groups that have no pod in common."""
+    found = Usage()
+    for each in groups:
+        found.jobs |= each.jobs
+        found.pods += each.pods
+        found.pod_time += each.pod_time
+        found.gpu_time += each.gpu_time
+        found.by_state += each.by_state
+        found.by_use += each.by_use
+        found.by_kind += each.by_kind
+    return found
+
+
+def total(held: Iterable[Held], jobs: Mapping[str, Job]) -> Usage:
+    """Return the usage of all these pods together."""
+    found = Usage()
+    for each in held:
+        found.add(each, jobs[each.job])
+    return found
+
+
+def clipped(held: Iterable[Held], since: Millis, until: Millis) -> list[Held]:
+    """Return the parts of placements that are within a window."""
+    return [
+        each
+        if since <= each.since and each.until <= until
+        else replace(each, since=max(each.since, since), until=min(each.until, until))
+        for each in held
+        if each.since < until and each.until > since
+    ]
+
+
+def months(since: Millis, until: Millis) -> Iterator[tuple[str, Millis, Millis]]:
+    """Yield the calendar months (UTC) of a window, such as `2026-03`, with their ends in it."""
+    while since < until:
+        at = datetime.fromtimestamp(since / 1000, UTC)
+        year, month = (at.year + 1, 1) if at.month == _DECEMBER else (at.year, at.month + 1)
+        following = round(datetime(year, month, 1, tzinfo=UTC).timestamp() * 1000)
+        yield f"{at:%Y-%m}", since, min(following, until)
+        since = following
+
+
+def _states(held: Held, spans: Sequence[Span]) -> Iterator[tuple[State, Millis]]:
+    """Yield the states that a pod was there for, with the milliseconds of each."""
+    for span in spans:
+        if span.since >= held.until:
+            return
+        if span.until > held.since:
+            yield span.state, min(span.until, held.until) - max(span.since, held.since)
