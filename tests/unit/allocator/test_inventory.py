@@ -275,6 +275,26 @@ def test_a_job_is_read_with_its_report() -> None:
     assert [task.maximum for task in info.tasks] == [8, 9]
 
 
+def test_a_trial_is_read_with_the_sweep_that_controls_it() -> None:
+    owner = {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DISweep",
+        "uid": "sweep-uid",
+        "controller": True,
+    }
+    containers = [{"name": "di-container", "image": "x"}]
+    task = {"type": "learner", "template": {"spec": {"containers": containers}}}
+    for owners, uid in (([owner], "sweep-uid"), ([{**owner, "controller": False}], ""), ([], "")):
+        job = {
+            "metadata": {
+                **{"namespace": "rl", "name": "x", "creationTimestamp": "2026-01-01T12:00:00Z"},
+                **{"labels": {"diengine/sweep": "other"}, "ownerReferences": owners},
+            }
+        }
+        found = read_job(job, load_leniently({"tasks": [task]}), report=None)
+        assert found.info.sweep == uid
+
+
 def bounds_of_learners(*learners: dict[str, int | None]) -> list[tuple[int, int]]:
     named = ({"name": f"l{at}", "replicas": 2, **one} for at, one in enumerate(learners))
     info = known_job(*named).info

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
-from di_api.names import DISPATCHER, GROUP, KIND, MANAGER
+from di_api.names import DISPATCHER, GROUP, KIND, MANAGER, SWEEP_KIND
 
 _OF_THE_MANAGER: Final = ("suspend", "ttlSecondsAfterFinished")
 """Fields that apply in the manager's cluster while another cluster runs the job."""
@@ -21,6 +21,16 @@ def controlling_job(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
     Accepts objects of any shape: an unreadable reference controls nothing.
     """
+    return _controller(found, KIND)
+
+
+def sweep_uid(job: Mapping[str, Any]) -> str | None:
+    """Return the UID of the DISweep that controls a job; None: the job is not a trial."""
+    uid = mapping(_controller(job, SWEEP_KIND)).get("uid")
+    return uid if isinstance(uid, str) else None
+
+
+def _controller(found: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     try:
         references = found["metadata"]["ownerReferences"]
     except (KeyError, TypeError):
@@ -28,7 +38,7 @@ def controlling_job(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
     for owner in map(mapping, items(references)):
         # Another API group can have a kind of the same name.
         group = str(owner.get("apiVersion") or "").partition("/")[0]
-        if owner.get("controller") is True and owner.get("kind") == KIND and group == GROUP:
+        if owner.get("controller") is True and owner.get("kind") == kind and group == GROUP:
             return owner
     return None
 

@@ -10,9 +10,9 @@ from di_api.field_error import FieldError, items, mapping
 from di_api.names import (
     ANNOTATION_RUNGS,
     API_VERSION,
-    GROUP,
     SWEEP_KIND,
 )
+from di_api.ownership import sweep_uid
 from di_api.sweeps import (
     Decision,
     Space,
@@ -35,14 +35,7 @@ _SHOWN_ERRORS: Final = 8
 
 def is_trial_of(job: Object, sweep: Object) -> bool:
     """Return whether a sweep controls a job: any client can write labels."""
-    uid = sweep["metadata"]["uid"]
-    return any(
-        owner.get("controller") is True
-        and owner.get("kind") == SWEEP_KIND
-        and owner.get("uid") == uid
-        and str(owner.get("apiVersion") or "").partition("/")[0] == GROUP
-        for owner in map(mapping, items(job["metadata"].get("ownerReferences")))
-    )
+    return sweep_uid(job) == str(sweep["metadata"]["uid"])
 
 
 def owned_job(sweep: Object, spec: SweepSpec, index: int) -> dict[str, Any]:

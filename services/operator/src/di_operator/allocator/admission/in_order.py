@@ -1,12 +1,14 @@
 """Admission in order, all or nothing: the common part of `fit` and `binpack`.
 
-Waiting jobs come by priority, then age. A job gets the replicas it asks for, or as many as fit,
-but at least every task's minimum. If that does not fit, it gets nothing.
+Waiting jobs come by priority, then age; a sweep counts as one of them. A job gets the replicas it
+asks for, or as many as fit, but at least every task's minimum. If that does not fit, it gets
+nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from di_operator.allocator.admission.backfill import Backfill, Reservation, reserve_for
@@ -73,8 +75,27 @@ def admit_waiting(
 
 
 def in_order(jobs: Mapping[str, JobInfo]) -> list[JobInfo]:
-    """Return the jobs by priority, then age, then key, independent of the order of a dict."""
-    return sorted(jobs.values(), key=lambda job: (-job.priority, -job.age, job.key))
+    """Return the jobs by priority, then turn, then age, then key, independent of the order of a
+    dict.
+
+    A sweep has one place among the jobs of a priority, however many trials: its first trial comes
+    by age, its second one after all other jobs, and so on. All trials of different sweeps with the
+    same number come together, by age.
+    """
+    by_age = sorted(jobs.values(), key=lambda job: (-job.priority, -job.age, job.key))
+    turns = _turns(by_age)
+    return sorted(by_age, key=lambda job: (-job.priority, turns.get(job.key, 0)))
+
+
+def _turns(by_age: Iterable[JobInfo]) -> dict[str, int]:
+    """Return the number of older trials of the same sweep, by the key of a trial."""
+    counts: Counter[tuple[int, str]] = Counter()
+    found: dict[str, int] = {}
+    for job in by_age:
+        if job.sweep:
+            found[job.key] = counts[job.priority, job.sweep]
+            counts[job.priority, job.sweep] += 1
+    return found
 
 
 def admit_one(capacity: FreeCapacity, job: JobInfo, choose_node: ChooseNode) -> NodeList:

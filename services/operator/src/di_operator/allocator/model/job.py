@@ -127,6 +127,8 @@ class JobInfo:
     """Seconds until its expected end at the latest; None: unknown."""
     longest: float | None = None
     """Seconds it runs at most, from its start; None: unlimited."""
+    sweep: str = ""
+    """UID of the sweep that it is a trial of; empty: of none."""
     account: Account | None = None
     """The bounds on the jobs of its namespace together; None: there are none."""
 

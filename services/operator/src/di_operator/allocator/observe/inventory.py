@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from di_api.expected_completion import ExpectedCompletion
+from di_api.ownership import sweep_uid
 from di_api.spec import JobSpec, Priority, Task, TaskType
 from di_operator.allocator.model.job import JobInfo, NodeList, TaskInfo, scaled_of
 from di_operator.allocator.model.node import NodeInfo, Taint, read_constraints
@@ -177,6 +178,7 @@ def read_job(
             explored=report.explored if report else 0,
             restoring=(report.said.restore_seconds if report else None) or 0.0,
             longest=spec.active_deadline_seconds,
+            sweep=sweep_uid(job) or "",
         ),
         expected=ExpectedCompletion.read(status.get("expectedCompletion")),
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
