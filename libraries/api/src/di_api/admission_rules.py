@@ -11,15 +11,16 @@ from di_api.names import (
     JOB_TEMPLATE_PLURAL,
     LABEL_QUEUE,
     PLURAL,
+    SWEEP_PLURAL,
     VERSION,
 )
 
 ADMISSION_RULES: Final[list[dict[str, Any]]] = [
-    # Neither dijobs/status, which the operator writes, nor pods.
+    # Not their status, which the operator writes, and no pods.
     {
         "apiGroups": [GROUP],
         "apiVersions": [VERSION],
-        "resources": [PLURAL, JOB_TEMPLATE_PLURAL],
+        "resources": [PLURAL, JOB_TEMPLATE_PLURAL, SWEEP_PLURAL],
         "operations": ["CREATE", "UPDATE"],
         "scope": "Namespaced",
     },

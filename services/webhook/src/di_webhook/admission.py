@@ -19,6 +19,7 @@ from di_api import names
 from di_api.changed_by import foreign_note
 from di_api.companions import CompanionKind
 from di_api.field_error import FieldError, mapping
+from di_api.sweeps import new_sweep_errors, validate_sweep
 from di_api.validation import (
     Check,
     foreign_kinds,
@@ -49,6 +50,7 @@ and adds defaults otherwise.
 MAX_KEPT: Final = 16
 """Maximum number of warnings about fields that a change keeps."""
 _TEMPLATES: Final = (names.JOB_TEMPLATE_KIND, names.CLUSTER_JOB_TEMPLATE_KIND)
+_KINDS: Final = (names.KIND, names.SWEEP_KIND, *_TEMPLATES)
 _DECIDED_OPERATIONS: Final = frozenset({"CREATE", "UPDATE"})
 
 
@@ -125,11 +127,11 @@ def _review(body: bytes, decide: Callable[[_Request], Mapping[str, Any]]) -> Ans
         return malformed(error, denial if error.uid else None)
     if not request.is_decided_here:
         response: Mapping[str, Any] = {"allowed": True}
-    elif request.group != names.GROUP or request.kind not in (names.KIND, *_TEMPLATES):
+    elif request.group != names.GROUP or request.kind not in _KINDS:
         response = _denied(
             400,
             "BadRequest",
-            f"this webhook decides about {names.KIND} of {names.GROUP}, "
+            f"this webhook decides about {names.KIND} and {names.SWEEP_KIND} of {names.GROUP}, "
             f"not about {request.kind[:80]!a} of {request.group[:80]!a}",
         )
     elif not isinstance(request.object, dict):
@@ -159,7 +161,7 @@ def _answer(request: _Request, response: Mapping[str, Any]) -> Answer:
 
 
 def _mutation(request: _Request, speakers: Collection[str]) -> Mapping[str, Any]:
-    if request.kind in _TEMPLATES:
+    if request.kind != names.KIND:
         return {"allowed": True}
     before = None if request.operation == "CREATE" else mapping(request.old_object)
     change = Change(
@@ -200,6 +202,9 @@ def _validation(
         old = request.old_object
         if not isinstance(old, dict):
             return _denied(400, "BadRequest", "request.oldObject must be an object")
+    if request.kind == names.SWEEP_KIND:
+        return _of_sweep(request, old, check)
+    if old is not None:
         errors = update_errors(old, request.object, check)
     else:
         errors = chain(job_errors(request.object, check), foreign_kinds(request.object, companions))
@@ -228,6 +233,23 @@ def _decided(
     if not reasons:
         warnings = [*overruled(request.object, old), *regrouped(request.object, old)]
         return {"allowed": True, **({"warnings": warnings} if warnings else {})}
+    return _invalid(request, reasons, is_cut=is_cut)
+
+
+def _of_sweep(request: _Request, old: Mapping[str, Any] | None, check: Check) -> Mapping[str, Any]:
+    """Return the response for a DISweep: a changed one can keep the errors that it had."""
+    if old is None:
+        errors = validate_sweep(request.object, check)
+    else:
+        errors = new_sweep_errors(old, request.object, check)
+    reasons = [(error.path, str(error)) for error in errors]
+    return _invalid(request, reasons) if reasons else {"allowed": True}
+
+
+def _invalid(
+    request: _Request, reasons: Sequence[tuple[str, str]], *, is_cut: bool = False
+) -> Mapping[str, Any]:
+    """Return the denial with the path and the text of each error."""
     shown = [text for _, text in reasons] + (["and more"] if is_cut else [])
     # kubectl prints `causes` one per line under "The DIJob ... is invalid"; other clients, and
     # events of controllers, show `message`.

@@ -12,7 +12,7 @@ from di_api.sweeps.spec import EarlyStopping, Goal, Sampler, SweepSpec
 from di_api.sweeps.summary import Summary, summarize
 from di_api.sweeps.trial import Trial, read_trial, rungs_text
 from di_api.sweeps.trial_job import trial_job, trial_name
-from di_api.sweeps.validation import load_sweep, validate_sweep
+from di_api.sweeps.validation import load_sweep, new_sweep_errors, validate_sweep
 
 __all__ = [
     "Decision",
@@ -26,6 +26,7 @@ __all__ = [
     "Trial",
     "decide",
     "load_sweep",
+    "new_sweep_errors",
     "read_trial",
     "rungs_text",
     "summarize",

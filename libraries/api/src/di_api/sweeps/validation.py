@@ -15,7 +15,7 @@ from di_api.sweeps.field_path import BadPath, parse_path
 from di_api.sweeps.space import SEED, Space, Value, count_of, value_at
 from di_api.sweeps.spec import MAX_TRIALS, Parameter, SweepSpec, Target
 from di_api.sweeps.trial_job import job_with
-from di_api.validation.job import MAX_ERRORS, validate_job
+from di_api.validation.job import MAX_ERRORS, Check, unbounded, validate_job
 from di_api.validation.shape import object_errors
 
 Object = Mapping[str, Any]
@@ -45,12 +45,22 @@ def load_sweep(sweep: Object) -> SweepSpec:
     return read(SweepSpec, mapping(sweep.get("spec")), "spec")
 
 
-def validate_sweep(sweep: Object) -> list[FieldError]:
-    """Return the errors of a sweep, the first ones; empty if it is valid. Accepts any object."""
-    return [*islice(_errors(sweep), MAX_ERRORS)]
+def validate_sweep(sweep: Object, check: Check = unbounded) -> list[FieldError]:
+    """Return the errors of a sweep, the first ones; empty if it is valid. Accepts any object.
+
+    `check` is called between pieces of work, and raises to end them.
+    """
+    return [*islice(_errors(sweep, check), MAX_ERRORS)]
 
 
-def _errors(sweep: Object) -> Iterator[FieldError]:
+def new_sweep_errors(before: Object, sweep: Object, check: Check = unbounded) -> list[FieldError]:
+    """Return the errors of a changed sweep that it did not have before."""
+    found = validate_sweep(sweep, check)
+    known = {(each.path, each.message) for each in validate_sweep(before, check)} if found else ()
+    return [each for each in found if (each.path, each.message) not in known]
+
+
+def _errors(sweep: Object, check: Check) -> Iterator[FieldError]:
     raw = sweep.get("spec")
     if not isinstance(raw, Mapping):
         yield FieldError("spec", ABSENT if raw is None else raw, "must be an object")
@@ -66,7 +76,7 @@ def _errors(sweep: Object) -> Iterator[FieldError]:
     relations = [*_of_relations(spec, raw)]
     yield from relations
     if not relations:
-        yield from _of_jobs(sweep, spec)
+        yield from _of_jobs(sweep, spec, check)
 
 
 def _of_shape(raw: Object) -> Iterator[FieldError]:
@@ -176,7 +186,7 @@ def _of_size(spec: SweepSpec) -> Iterator[FieldError]:
         yield FieldError("spec.maxTrials", spec.max_trials, message)
 
 
-def _of_jobs(sweep: Object, spec: SweepSpec) -> Iterator[FieldError]:
+def _of_jobs(sweep: Object, spec: SweepSpec, check: Check) -> Iterator[FieldError]:
     """Yield the errors of the last job, whose name is the longest, and of those in which one
     parameter has another value.
     """
@@ -189,7 +199,7 @@ def _of_jobs(sweep: Object, spec: SweepSpec) -> Iterator[FieldError]:
         return
     try:
         tried = [
-            (path, value, {error.path: error for error in validate_job(job)})
+            (path, value, {error.path: error for error in _of_job(job, check)})
             for path, value, job in _tried(sweep, spec, last, usual)
         ]
     except BadPath as bad:
@@ -206,6 +216,11 @@ def _of_jobs(sweep: Object, spec: SweepSpec) -> Iterator[FieldError]:
                 if where not in known and any(where not in others for _, others in own):
                     known.add(where)
                     yield FieldError(path, value, f"is not possible: {_of(error)}: {error.message}")
+
+
+def _of_job(job: Object, check: Check) -> list[FieldError]:
+    check()
+    return validate_job(job)
 
 
 def _of(error: FieldError) -> str:
