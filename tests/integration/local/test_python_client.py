@@ -201,3 +201,47 @@ def test_what_cannot_run_here_is_refused_with_its_reason(folder: Path) -> None:
         jobs.local().submit({"kind": "DIJob"}, collectors=2)
     with pytest.raises(jobs.NotFound, match="no job train has run on this machine"):
         jobs.local().get("train")
+
+
+def _sweep(program: str) -> dict[str, Any]:
+    container = {"name": "di-container", "image": "none", "command": ["python3", program]}
+    task = {"type": "learner", "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DISweep",
+        "metadata": {"name": "tiny"},
+        "spec": {
+            "objective": {"metric": "episodeReturn"},
+            "sampler": "Grid",
+            "parameters": [{"name": "p", "environment": "P", "values": [1, 3, 2]}],
+            "template": {"spec": {"backoffLimit": 0, "tasks": [task]}},
+        },
+    }
+
+
+@pytest.mark.proves("from-python.md#sweeps")
+def test_a_sweep_runs_on_this_machine(folder: Path) -> None:
+    (folder / "train.py").write_text(
+        "import os\nimport di_orchestrator as di\n"
+        "with di.training(total_steps=1) as run:\n"
+        "    run.report(1, episodeReturn=float(os.environ['P']))\n"
+    )
+    sweep = jobs.local().sweep(_sweep("train.py"), parallelism=3)
+    assert (sweep.name, sweep.best, sweep.trials) == ("tiny", None, [])
+    sweep.wait(START_SECONDS)
+    assert sweep.is_over
+    assert sweep.best == {"trial": "tiny-1", "value": 3.0, "parameters": {"p": 3}}
+    assert [each["value"] for each in sweep.trials] == [1.0, 3.0, 2.0]
+
+
+@pytest.mark.proves("from-python.md#sweeps")
+def test_a_sweep_of_this_machine_is_refused_or_stopped(folder: Path) -> None:
+    (folder / "wait.py").write_text(FOR_EVER)
+    with pytest.raises(jobs.JobsError, match="the sweep breaks rules"):
+        jobs.local().sweep({**_sweep("wait.py"), "spec": {}})
+    (folder / "sweep.yaml").write_text(json.dumps(_sweep("wait.py")))
+    sweep = jobs.local().sweep("sweep.yaml")
+    with pytest.raises(jobs.TimedOut, match="sweep tiny is not over"):
+        sweep.wait(0.01)
+    assert sweep.stop().is_over
+    assert sweep.best is None

@@ -94,6 +94,16 @@ def test_sweeps_and_the_trials_of_one_are_listed(di: Di) -> None:
     assert di("sweep", "none").code == ExitCode.NOT_FOUND
 
 
+@pytest.mark.proves("cli.md#sweeps")
+def test_a_sweep_is_stopped_for_good(di: Di) -> None:
+    di.world.put(f"{SWEEPS}/tune", {**sweep(), "status": {}})
+    assert di("sweep", "stop", "tune").out == "disweep/tune stopped\n"
+    assert di.world.objects[f"{SWEEPS}/tune"]["spec"]["stop"] is True
+    assert di("sweep", "stop", "none").code == ExitCode.NOT_FOUND
+    for words in (["halt", "tune"], ["stop", "tune", "more"]):
+        assert di("sweep", *words).code == ExitCode.USAGE
+
+
 def test_a_file_without_a_sweep_is_refused(di: Di, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text("kind: DIJob\nmetadata: {name: a}\n")

@@ -46,6 +46,15 @@ def test_a_trial_that_stops_counts_until_its_pods_have_ended() -> None:
     assert list(decide(spec, [first, found.changed[0]]).create) == [2]
 
 
+@pytest.mark.proves("sweeps.md#budgets")
+def test_a_stopped_sweep_stops_its_trials_and_creates_no_more() -> None:
+    found = decide(spec_of(stop=True), [_running(0), Trial(index=1, phase=Phase.SUCCEEDED)])
+    assert [(each.index, each.stopped) for each in found.changed] == [(0, "spec.stop is set")]
+    assert not found.create
+    assert found.exhausted
+    assert decide(spec_of(stop=True), found.changed).is_over
+
+
 def test_a_deleted_trial_is_not_created_again() -> None:
     assert list(decide(spec_of(), [_running(4), _running(5)]).create) == []
     assert list(decide(spec_of(), [], created=11).create) == [11]

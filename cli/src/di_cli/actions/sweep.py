@@ -59,6 +59,13 @@ def create_sweep(session: Session, manifest: Object) -> Object:
         return session.client.create(DISWEEPS, manifest, place, strict=True)
 
 
+def stop_sweep(session: Session, name: str) -> Object:
+    """Stop all trials of a sweep for good; return the sweep. Raises NotFound."""
+    with where_sweeps_run():
+        session.client.get(DISWEEPS, name, session.namespace)
+    return session.client.patch(DISWEEPS, name, {"spec": {"stop": True}}, session.namespace)
+
+
 @contextmanager
 def where_sweeps_run() -> Iterator[None]:
     """Convert the API server's answer that it does not serve the kind."""

@@ -24,6 +24,7 @@ from di_cli.client.errors import (
 )
 from di_cli.client.job import Job, Logs, Why
 from di_cli.client.local import LocalClient, LocalJob, local
+from di_cli.client.local_sweeps import LocalSweep
 from di_cli.client.options import ClusterOptions, takes
 from di_cli.client.submission import What
 from di_cli.client.sweeps import Sweep
@@ -40,6 +41,7 @@ __all__ = [
     "JobsError",
     "LocalClient",
     "LocalJob",
+    "LocalSweep",
     "Logs",
     "NotAllowed",
     "NotFound",

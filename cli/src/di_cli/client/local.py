@@ -5,11 +5,7 @@ Each job is a process `di run`, which ends with the process that started it.
 
 from __future__ import annotations
 
-import atexit
 import builtins
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import yaml
@@ -33,6 +28,8 @@ from di_cli.actions.wait import not_reached
 from di_cli.client.client import Jobs
 from di_cli.client.errors import BadCall, EndedOtherwise, JobsError, NotFound, TimedOut, raised
 from di_cli.client.job import Job, Logs, Why, why_of
+from di_cli.client.local_runs import END_SECONDS, POLL_SECONDS, Process, kept_folder, start_run
+from di_cli.client.local_sweeps import LocalSweep, run_sweep
 from di_cli.client.options import (
     LocalOptions,
     check_manifest,
@@ -46,7 +43,6 @@ from di_cli.client.submission import What, not_submitted, words_of, written
 from di_cli.documents import numbered
 from di_cli.edits.manifests import ManifestError, changed, jobs_of
 from di_cli.errors import from_clone
-from di_cli.output import note
 from di_cli.session import open_run
 from di_cli.views.waiting import Goal, Outcome
 
@@ -54,10 +50,6 @@ if TYPE_CHECKING:
     from di_local.runs import Run
 
 Object = dict[str, Any]
-Process = subprocess.Popen[bytes]
-_POLL_SECONDS: Final = 0.05
-_END_SECONDS: Final = 40.0
-"""Seconds for the end of a run in order: the grace period of pods is 30 s."""
 _LINES: Final = 100
 """Last lines of a log in which an explanation of an ended job finds the error."""
 _ENDED: Final = "Ended"
@@ -185,7 +177,7 @@ class LocalJob(Job):
             return
         with self._unless_ended():
             super().delete()
-        seconds = _END_SECONDS if timeout is None else timeout
+        seconds = END_SECONDS if timeout is None else timeout
         if wait and not self._has_ended(seconds):
             raise TimedOut(f"the run of {self.name} has not ended after {seconds:g} s")
 
@@ -203,7 +195,7 @@ class LocalJob(Job):
             yield
         except (EndedOtherwise, NotFound):
             # The end of a job is that of its run, a moment later.
-            if not self._has_ended(_END_SECONDS):
+            if not self._has_ended(END_SECONDS):
                 raise
         except JobsError:
             if self._is_live:
@@ -213,7 +205,7 @@ class LocalJob(Job):
         """Wait for the end of the run; return whether it came within that time."""
         end = time.monotonic() + seconds
         while self._is_live and time.monotonic() < end:
-            time.sleep(_POLL_SECONDS)
+            time.sleep(POLL_SECONDS)
         return not self._is_live
 
     def _ended_logs(self, tail: int | None, container: str = "") -> dict[str, list[str]]:
@@ -252,7 +244,7 @@ class LocalClient:
         if isinstance(program, Mapping):
             return _of_manifest([dict(program)], "the manifest", Path.cwd(), options)
         if callable(program):
-            path = written(program, arguments, _kept_folder())
+            path = written(program, arguments, kept_folder())
             return _started([str(path), *_words(options)])
         path = Path(program)
         if is_program([str(program)], options.get("entry")):
@@ -263,6 +255,17 @@ class LocalClient:
             raise not_submitted(error) from error
         folder = path.resolve().parent if path.is_file() else Path.cwd()
         return _of_manifest(documents, str(program), folder, options)
+
+    def sweep(
+        self, what: str | Path | Mapping[str, Any], *, parallelism: int | None = None
+    ) -> LocalSweep:
+        """Run a sweep here; return it. It ends with this process, so wait for it.
+
+        Args:
+            what: file of a manifest, or the manifest.
+            parallelism: trials at the same time, in place of the manifest's number.
+        """
+        return run_sweep(what, parallelism)
 
     def get(self, name: str) -> LocalJob:
         """Return the last job of that name that ran here. Raises NotFound."""
@@ -293,7 +296,7 @@ def _of_manifest(
         raise not_submitted(error) from error
     if len(found) != 1:
         raise BadCall(f"{source} has {len(found)} DIJobs, and submit() takes one")
-    path = _kept_folder() / "job.yaml"
+    path = kept_folder() / "job.yaml"
     path.write_text(yaml.safe_dump_all([*found, *others], allow_unicode=True))
     image = options.get("image")
     return _started([str(path), "--folder", str(folder), *(["--image", image] if image else [])])
@@ -307,13 +310,6 @@ def _divided(documents: Iterable[Any]) -> tuple[builtins.list[Any], builtins.lis
         is_other = isinstance(each, Mapping) and each.get("kind") in ("ConfigMap", "Secret")
         (others if is_other else jobs).append(each)
     return jobs, others
-
-
-def _kept_folder() -> Path:
-    """Return a new folder that stays until this process ends, because pods read its files."""
-    folder = TemporaryDirectory(prefix="di-jobs-")
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
 
 
 def _words(options: LocalOptions) -> list[str]:
@@ -331,40 +327,12 @@ def _words(options: LocalOptions) -> list[str]:
 
 def _started(words: list[str]) -> LocalJob:
     """Start a run, and return its job when the API of the run has it."""
-    with TemporaryFile() as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "di_local", "run", *words],
-            # `python3` of the program is the Python of this process, with its packages.
-            env={
-                **os.environ,
-                "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # Ctrl-C in a notebook interrupts its cell alone.
-            start_new_session=True,
-        )
-        atexit.register(_end, process)
-        while (run := _run_of(process)) is None and process.poll() is None:
-            time.sleep(_POLL_SECONDS)
-        output.seek(0)
-        lines = output.read().decode(errors="replace").splitlines()
-    run = run or _run_of(process)
-    if run is None:
-        refused = [line.removeprefix("refused: ") for line in lines]
-        raise JobsError("the job does not run on this machine", where="\n".join(refused))
-    for line in lines:
-        note(line)
+    run, process = start_run(words)
     job = LocalJob(run, _first_state(run), process)
     while not job.phase and not job.is_over:
-        time.sleep(_POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
         job.refresh()
     return job
-
-
-def _run_of(process: Process) -> Run | None:
-    return next((run for run in known_runs() if run.pid == process.pid), None)
 
 
 def _first_state(run: Run) -> Object:
@@ -385,13 +353,3 @@ def _why_ended(name: str, directory: Path) -> Why:
     summary = f"the run of {name} on this machine was ended before the job succeeded or failed"
     remedy = f"submit it again; its logs: {directory}"
     return Why("RunEnded", summary, (), remedy, f"{summary}\n  remedy  {remedy}")
-
-
-def _end(process: Process) -> None:
-    """End a run in order, or at once after the grace period."""
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()

@@ -11,7 +11,13 @@ from typing_extensions import override
 
 from di_api.field_error import items, mapping
 from di_api.names import LABEL_SWEEP
-from di_cli.actions.sweep import create_sweep, sweep_in, where_sweeps_run, with_parallelism
+from di_cli.actions.sweep import (
+    create_sweep,
+    stop_sweep,
+    sweep_in,
+    where_sweeps_run,
+    with_parallelism,
+)
 from di_cli.client.errors import EndedOtherwise, TimedOut
 from di_cli.client.job import Job
 from di_cli.client.place import Place
@@ -92,6 +98,12 @@ class Sweep:
             if until is not None and time.monotonic() >= until:
                 raise TimedOut(f"sweep {self.name} is not over after {timeout:g} s")
             time.sleep(_POLL_SECONDS)
+        return self
+
+    def stop(self) -> Self:
+        """Stop all trials for good; return the sweep, which has the best one so far."""
+        with self._place.session() as session:
+            self._manifest = dict(stop_sweep(session, self.name))
         return self
 
     def delete(self) -> None:

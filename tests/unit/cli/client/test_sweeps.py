@@ -58,6 +58,13 @@ def test_the_trials_of_a_sweep_are_jobs(di: Di) -> None:
         found.refresh()
 
 
+@pytest.mark.proves("from-python.md#sweeps")
+def test_a_sweep_is_stopped_from_python(di: Di) -> None:
+    found = jobs.sweep(sweep())
+    assert found.stop().manifest["spec"]["stop"] is True
+    assert di.world.objects[f"{SWEEPS}/tune"]["spec"]["stop"] is True
+
+
 def test_a_sweep_that_breaks_rules_is_refused_before_it_is_created(di: Di) -> None:
     with pytest.raises(jobs.JobsError, match=r"spec\.maxTrials"):
         jobs.sweep(sweep(maxTrials=0))

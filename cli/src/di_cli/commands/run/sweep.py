@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -11,6 +11,7 @@ from di_api.sweeps import SweepSpec
 from di_cli.actions.sweep import (
     checked,
     create_sweep,
+    stop_sweep,
     sweep_in,
     where_sweeps_run,
     with_parallelism,
@@ -26,11 +27,17 @@ from di_cli.views import sweep as views
 from di_kube.resources import DISWEEPS
 
 Object = dict[str, Any]
+STOP: Final = "stop"
+"""First word of the command that stops a sweep."""
 
 
 def sweep(
-    name: Annotated[
-        str | None, typer.Argument(help="Sweep of the cluster whose trials are shown.")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME | stop NAME]",
+            help="Sweep of the cluster whose trials are shown, or that is stopped for good.",
+        ),
     ] = None,
     *,
     file: Annotated[
@@ -58,13 +65,20 @@ def sweep(
     """Run a sweep: trials of one job with other parameters, of which the best continue; without a
     file list the sweeps of the cluster, or the trials of one.
     """
+    given = words or []
     if file is None:
         if local or dry_run or parallelism is not None:
             raise _usage("--local, --dry-run and --parallelism are for a manifest")
+        if given[1:] and (given[0] != STOP or given[2:]):
+            raise _usage("di sweep takes one NAME, or stop and a NAME")
         with open_session(namespace, context) as session:
-            _show(session, name, output)
+            if given[1:]:
+                stop_sweep(session, given[1])
+                say(f"disweep/{given[1]} stopped")
+            else:
+                _show(session, given[0] if given else None, output)
         return
-    if name is not None or (local and dry_run):
+    if given or (local and dry_run):
         raise _usage("a manifest is run in the cluster, with --local here, or listed by --dry-run")
     if local:
         words = [] if parallelism is None else ["--parallelism", str(parallelism)]

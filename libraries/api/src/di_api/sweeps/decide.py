@@ -96,6 +96,8 @@ def _compared(spec: SweepSpec, space: Space, trials: Iterable[Trial]) -> Iterabl
 
 
 def _exhausted(spec: SweepSpec, trials: Sequence[Trial], elapsed: float) -> str:
+    if spec.stop:
+        return "spec.stop is set"
     failed = sum(each.phase is Phase.FAILED for each in trials)
     if failed > spec.max_failed_trials:
         return f"{failed} trials have failed, more than maxFailedTrials"

@@ -12,6 +12,7 @@ from di_api.spec.bounds import MAX_INT32
 from di_api.spec.declared import Declared
 from di_api.spec.free_values import Choice, Number
 from di_api.spec.kinds import (
+    Flag,
     JobTemplate,
     Label,
     OneOf,
@@ -248,6 +249,14 @@ class SweepSpec:
             may_change=True,
         ),
     ] = 2
+    stop: Annotated[
+        bool,
+        Declared(
+            kind=Flag(),
+            about="Stops all trials for good; the best one so far is the result.",
+            may_change=True,
+        ),
+    ] = False
     max_seconds: Annotated[
         int | None,
         Declared(
