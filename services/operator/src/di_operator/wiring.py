@@ -46,7 +46,7 @@ from di_operator.metrics.jobs.collect import Source
 from di_operator.metrics.metrics import Metrics
 from di_operator.process.clock import Clock
 from di_operator.process.concurrency import Tenants, Writers
-from di_operator.process.controller import Controller, JobKey, job_queue
+from di_operator.process.controller import Controller, JobKey, controller_of, job_queue
 from di_operator.process.lease_state import Loss
 from di_operator.process.queue import KeyedBackoff, KeyQueue
 from di_operator.process.supervision import Duty
@@ -334,15 +334,15 @@ def _pod_trials(base: Base, seen: Observed, reading: Reading) -> Controller:
         wake_reconciler=seen.queue.add_after,
         observer=base.metrics,
     )
-    return Controller(
-        reconcile=trials.reconcile,
-        report=trials.report,
+    return controller_of(
+        trials,
         queue=seen.trials.queue,
-        backoff=KeyedBackoff(minimum=BACKOFF[0], maximum=BACKOFF[1], rng=base.rng),
         workers=WORKERS,
         loss=base.loss,
-        monotonic=base.clock.monotonic,
+        clock=base.clock,
+        rng=base.rng,
         observer=base.metrics.pod_trials,
+        backoff=BACKOFF,
     )
 
 

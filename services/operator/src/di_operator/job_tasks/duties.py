@@ -16,17 +16,14 @@ from di_operator.job_tasks.keeper import INDEX_OWNER, JobTasks, index_owner
 from di_operator.lifecycle.observed.pods import PodReader
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.process.clock import Clock
-from di_operator.process.controller import Controller, JobKey, Observer, job_queue
+from di_operator.process.controller import JobKey, Observer, controller_of, job_queue
 from di_operator.process.lease_state import Loss
-from di_operator.process.queue import KeyedBackoff
 from di_operator.process.supervision import Duty
 
 WORKERS: Final = 4
 """Jobs that are reconciled at the same time: a reconcile is a few writes, and most jobs have no
 such tasks.
 """
-BACKOFF: Final = (0.1, 15.0)
-"""Smallest and largest delay in seconds before a failed job is retried."""
 
 
 def job_task_duties(
@@ -76,14 +73,7 @@ def job_task_duties(
     caches[DIJOBS].subscribe(tasks.follow_job)
     caches[PODS].subscribe(tasks.follow_pod)
     found.subscribe(tasks.follow_task)
-    controller = Controller(
-        reconcile=tasks.reconcile,
-        report=tasks.report,
-        queue=queue,
-        backoff=KeyedBackoff(minimum=BACKOFF[0], maximum=BACKOFF[1], rng=rng),
-        workers=WORKERS,
-        loss=loss,
-        monotonic=clock.monotonic,
-        observer=observer,
+    controller = controller_of(
+        tasks, queue=queue, workers=WORKERS, loss=loss, clock=clock, rng=rng, observer=observer
     )
     return {"watch dijobtasks": found.run, "job tasks": controller.run}

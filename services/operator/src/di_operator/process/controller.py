@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import structlog
 
 from di_kube.errors import ApiError
+from di_operator.process.clock import Clock
 from di_operator.process.lease_state import Loss, NotLeading
 from di_operator.process.queue import KeyedBackoff, KeyQueue, QueueClosed
 
+PART_BACKOFF: Final = (0.1, 15.0)
+"""Smallest and largest delay in seconds before a part retries a failed job."""
 log = structlog.get_logger(__name__)
 
 
@@ -44,6 +48,46 @@ class Observer(Protocol):
     def reconciled(self, result: str, seconds: float) -> None:
         """Count one reconcile with its result (`ok`, `retry`, `error`) and duration."""
         ...
+
+
+class Part(Protocol):
+    """A part of the leader that reconciles jobs beside the reconciler; see `Controller`."""
+
+    async def reconcile(self, key: JobKey) -> float | None:
+        """Write what one job needs now; return the delay until the next reconcile, or None."""
+        ...
+
+    async def report(self, key: JobKey, error: Exception) -> None:
+        """Record a reconcile that failed by a defect of the operator."""
+        ...
+
+
+def controller_of(
+    part: Part,
+    *,
+    queue: KeyQueue[JobKey],
+    workers: int,
+    loss: Loss,
+    clock: Clock,
+    rng: random.Random,
+    observer: Observer,
+    backoff: tuple[float, float] = PART_BACKOFF,
+) -> Controller:
+    """Return the controller of a part.
+
+    Args:
+        backoff: smallest and largest delay in seconds before a failed job is retried.
+    """
+    return Controller(
+        reconcile=part.reconcile,
+        report=part.report,
+        queue=queue,
+        backoff=KeyedBackoff(minimum=backoff[0], maximum=backoff[1], rng=rng),
+        workers=workers,
+        loss=loss,
+        monotonic=clock.monotonic,
+        observer=observer,
+    )
 
 
 class Controller:

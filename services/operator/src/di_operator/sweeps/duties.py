@@ -13,16 +13,13 @@ from di_kube.resources import DIJOBS, DISWEEPS, Resource
 from di_operator.cluster.informer_state import INDEX_SWEEP, InformerState, index_value, transform
 from di_operator.config import Config
 from di_operator.process.clock import Clock
-from di_operator.process.controller import Controller, Observer, job_queue
+from di_operator.process.controller import Observer, controller_of, job_queue
 from di_operator.process.lease_state import Loss
-from di_operator.process.queue import KeyedBackoff
 from di_operator.process.supervision import Duty
 from di_operator.sweeps.keeper import Sweeps
 
 WORKERS: Final = 2
 """Sweeps that are reconciled at the same time; there are far fewer than jobs."""
-BACKOFF: Final = (0.1, 15.0)
-"""Smallest and largest delay in seconds before a failed sweep is retried."""
 
 
 def sweep_duties(
@@ -65,14 +62,7 @@ def sweep_duties(
     )
     jobs.subscribe(sweeps.follow_job)
     found.subscribe(sweeps.follow_sweep)
-    controller = Controller(
-        reconcile=sweeps.reconcile,
-        report=sweeps.report,
-        queue=queue,
-        backoff=KeyedBackoff(minimum=BACKOFF[0], maximum=BACKOFF[1], rng=rng),
-        workers=WORKERS,
-        loss=loss,
-        monotonic=clock.monotonic,
-        observer=observer,
+    controller = controller_of(
+        sweeps, queue=queue, workers=WORKERS, loss=loss, clock=clock, rng=rng, observer=observer
     )
     return {"watch disweeps": found.run, "sweeps": controller.run}
