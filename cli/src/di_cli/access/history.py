@@ -9,8 +9,8 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from io import TextIOWrapper
 from ipaddress import ip_address
 from pathlib import Path
@@ -67,6 +67,7 @@ class History:
         authority: its CA certificates, PEM; empty means the system's.
         tls_server_name: expected name in its certificate; empty means the URL's host.
         seconds: timeout of a request.
+        pool: connections that requests share; None: each request has one of its own.
     """
 
     server: str
@@ -75,6 +76,13 @@ class History:
     authority: str = ""
     tls_server_name: str = ""
     seconds: float = _SECONDS
+    pool: urllib3.PoolManager | None = field(default=None, repr=False, compare=False)
+
+    @contextmanager
+    def with_connections(self) -> Iterator[History]:
+        """Yield the same access with connections that requests of the body share."""
+        with self._new_pool() as pool:
+            yield replace(self, pool=pool)
 
     def json(self, namespace: str, job: str, rest: str = "", **query: str) -> Object:
         """Return the stored data of a job.
@@ -120,16 +128,8 @@ class History:
         self, path: str, query: Mapping[str, str], namespace: str
     ) -> Iterator[urllib3.HTTPResponse]:
         """Yield a successful response with an unread body."""
-        context = ssl.create_default_context(cadata=self.authority or None)
-        name = self.tls_server_name
-        expected: dict[str, Any] = {"server_hostname": name, "assert_hostname": name}
         try:
-            with urllib3.PoolManager(
-                ssl_context=context,
-                retries=False,
-                timeout=self.seconds,
-                **(expected if name else {}),
-            ) as pool:
+            with self._new_pool() if self.pool is None else nullcontext(self.pool) as pool:
                 response = pool.request(
                     "GET",
                     f"{self.server}/v1{path}",
@@ -152,6 +152,16 @@ class History:
                 remedy="di history --help: --server says where it is",
                 code=ExitCode.UNAVAILABLE,
             ) from error
+
+    def _new_pool(self) -> urllib3.PoolManager:
+        name = self.tls_server_name
+        expected: dict[str, Any] = {"server_hostname": name, "assert_hostname": name}
+        return urllib3.PoolManager(
+            ssl_context=ssl.create_default_context(cadata=self.authority or None),
+            retries=False,
+            timeout=self.seconds,
+            **(expected if name else {}),
+        )
 
     def _refusal(self, status: int, raw: bytes, namespace: str) -> CommandError:
         try:

@@ -27,10 +27,12 @@ def open_history(
         token, of = token_for(
             session.access.config, session.client, session.namespace, address.account
         )
-        yield History(
+        history = History(
             server=route.url,
             token=token,
             account=of,
             authority=pem,
             tls_server_name=address.tls_server_name,
         )
+        with history.with_connections() as found:
+            yield found

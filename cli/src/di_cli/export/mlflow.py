@@ -10,7 +10,7 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final
@@ -39,9 +39,15 @@ class MlflowServer:
 
     Attributes:
         url: http or https, without a slash at the end.
+        pool: connections that its requests share.
     """
 
     url: str
+    pool: urllib3.PoolManager = field(
+        default_factory=lambda: urllib3.PoolManager(retries=False, timeout=_SECONDS),
+        repr=False,
+        compare=False,
+    )
 
     def export(
         self,
@@ -105,14 +111,13 @@ class MlflowServer:
         headers = {"Content-Type": "application/json", **_credentials()}
         sent: Object = {"fields": body} if method == "GET" else {"body": json.dumps(body)}
         try:
-            with urllib3.PoolManager(retries=False, timeout=_SECONDS) as pool:
-                response = pool.request(
-                    method, url, headers=headers, redirect=False, preload_content=False, **sent
-                )
-                try:
-                    raw = response.read(_MOST_BYTES)
-                finally:
-                    response.close()
+            response = self.pool.request(
+                method, url, headers=headers, redirect=False, preload_content=False, **sent
+            )
+            try:
+                raw = response.read(_MOST_BYTES)
+            finally:
+                response.close()
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise CommandError(
                 f"MLflow at {self.url} does not answer",
