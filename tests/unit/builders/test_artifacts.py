@@ -30,9 +30,9 @@ def mounts(cluster: ClusterModel, pod: str) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.proves(
-    "dijob.md#spec-artifacts/name",
-    "dijob.md#spec-artifacts/path",
-    "dijob.md#spec-artifacts/persistentvolumeclaim",
+    "dijob.md#spec/name",
+    "dijob.md#spec/path",
+    "dijob.md#spec/persistentvolumeclaim",
 )
 def test_each_pod_has_a_folder_of_its_own_on_the_claim() -> None:
     cluster = made(RESULTS, initContainers=[{"name": "fetch", "image": "fetch:1"}])
@@ -47,7 +47,7 @@ def test_each_pod_has_a_folder_of_its_own_on_the_claim() -> None:
     assert [each["mountPath"] for each in init["volumeMounts"]] == ["/results"]
 
 
-@pytest.mark.proves("dijob.md#spec-artifacts/tasks", "dijob.md#spec-artifacts/volume")
+@pytest.mark.proves("dijob.md#spec/tasks-list-of-task-names-up-to-64-2", "dijob.md#spec/volume")
 def test_a_task_has_the_artifacts_that_name_it_in_the_order_of_the_list() -> None:
     on_disk = {"name": "disk", "path": "/disk", "volume": "disk", "tasks": ["collector"]}
     other = {**RESULTS, "name": "other", "path": "/other"}

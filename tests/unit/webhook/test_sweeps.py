@@ -61,7 +61,7 @@ def test_a_sweep_that_takes_too_long_is_refused() -> None:
             raise Exhausted
 
     answer = admission.validate(review(sweep(), kind=KIND), check=check)
-    assert "the sweep took more than" in json.dumps(answer.body)
+    assert "the DISweep took more than" in json.dumps(answer.body)
 
 
 def test_the_status_of_a_sweep_is_not_reviewed() -> None:

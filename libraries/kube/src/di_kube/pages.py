@@ -39,7 +39,7 @@ Decode: TypeAlias = Callable[[bytes, Target], Page[T]]
 
 
 class Version(msgspec.Struct, gc=False):
-    """Which version of an object a list has. Names are those of the API's `metadata`."""
+    """The identity and the version of a listed object, by the names of the API's `metadata`."""
 
     name: str
     resourceVersion: str  # the API's name
@@ -66,7 +66,7 @@ def versions(raw: bytes, target: Target) -> Page[Version]:
     in the text and never built: a tenth of the time, and no garbage.
 
     Raises:
-        Unavailable: it is no list of objects with a name and a version.
+        Unavailable: it is not a list of objects with a name and a version.
     """
     try:
         page = _VERSIONS.decode(raw)
