@@ -14,7 +14,14 @@ from tests.unit.cli.convert.smallest import RAY, RAY_CONFIG_MAP, SMALLEST
 
 
 @pytest.mark.usefixtures("release")
-@pytest.mark.proves("from-other-operators.md#from-other-operators")
+@pytest.mark.proves(
+    "from-other-operators.md#from-other-operators/pytorchjob",
+    "from-other-operators.md#from-other-operators/trainjob",
+    "from-other-operators.md#from-other-operators/rayjob",
+    "from-other-operators.md#from-other-operators/job",
+    "from-other-operators.md#from-other-operators/jobset",
+    "from-other-operators.md#from-other-operators/dijob",
+)
 def test_a_converted_job_of_each_kind_succeeds(
     kubectl: Kubectl,
     *,
