@@ -19,13 +19,17 @@ PROMPTS = {
     "total": 30,
     "epoch": 1,
     "leases": {
-        "x-learner-0.5d0c": {"until": "2026-03-01T12:00:20Z", "shards": "12-14,20"},
-        "x-learner-1.77aa": {"until": "2026-03-01T12:00:50Z", "shards": "15"},
+        "x-learner-0.5d0c": "2026-03-01T12:00:20Z 5d0c8a11 12-14,20",
+        "x-learner-1.77aa": "2026-03-01T12:00:50Z - 15",
     },
 }
 _KEYS = st.sampled_from([*PROMPTS, "prompts", "shards", "until"])
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just("1-3,x,-"),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=5)
+    | st.sampled_from(["1-3,x,-", "2026-03-01T12:00:20Z - 1-", "a b c"]),
     lambda below: st.lists(below, max_size=2) | st.dictionaries(_KEYS, below, max_size=4),
     max_leaves=12,
 )

@@ -170,7 +170,7 @@ def test_a_description_has_tasks_pods_history_and_events(di: Di) -> None:
 
 
 def test_a_description_has_the_data_shards(di: Di) -> None:
-    lease = {"until": "2026-03-01T12:00:50Z", "shards": "12-14"}
+    lease = "2026-03-01T12:00:50Z - 12-14"
     shards = {"done": 12, "total": 30, "epochs": 3, "epoch": 1, "leases": {"w": lease}}
     di.job(shards={"prompts": {**shards, "leaseSeconds": 60}})
     line = "Shards prompts  12 of 30 done, epoch 2 of 3, 3 with 1 worker\n"
@@ -180,7 +180,7 @@ def test_a_description_has_the_data_shards(di: Di) -> None:
 
 @pytest.mark.proves("sdk.md#data-shards")
 def test_a_shown_job_has_a_line_for_each_data_set(di: Di) -> None:
-    lease = {"until": "2026-03-01T12:00:10Z", "shards": "12-14"}
+    lease = "2026-03-01T12:00:10Z - 12-14"
     counts = {"total": 30, "epochs": 3, "leaseSeconds": 60}
     prompts = {**counts, "done": 12, "epoch": 1, "leases": {"w": lease}}
     di.job(shards={"prompts": prompts, "evaluation": {**counts, "done": 30, "epoch": 2}})

@@ -45,8 +45,12 @@ class ShardsResult(TypedDict):
     requests_per_second: float
     answer_ms: Spread
     writes_per_second: float
+    job_bytes: int
+    """Of the job as JSON at the end, which each write puts into etcd."""
     cpu_share: float
     """Of one core, by all di-servers."""
+    api_server_share: float
+    """Of one core, by the API server."""
     repeated: int
     """Shards that were given out twice."""
 
@@ -70,13 +74,18 @@ async def measure(
                 _Worker(number, path.replace("/members", "/shards/prompts"), running, batch)
                 for number in range(workers)
             ]
-            return await _measure(lambda: _version(kube, job), running, crowd, seconds)
+            api_server = testbed.pids["kube-apiserver"]
+            return await _measure(
+                lambda: _stored(kube, job), running, api_server, crowd, seconds=seconds
+            )
 
 
 async def _measure(
-    version: Callable[[], int],
+    stored: Callable[[], tuple[int, int]],
     servers: Sequence[ServerProcess],
+    api_server: int,
     crowd: Sequence[_Worker],
+    *,
     seconds: float,
 ) -> ShardsResult:
     batch = crowd[0].batch
@@ -84,9 +93,11 @@ async def _measure(
     await asyncio.gather(*(each.run(period, period) for each in crowd))
     for each in crowd:
         each.times.clear()
-    before, cpu, began = version(), _cpu(servers), time.monotonic()
+    (before, _), cpu, began = stored(), _cpu(servers), time.monotonic()
+    others = processes.cpu_seconds(api_server)
     await asyncio.gather(*(each.run(period, seconds) for each in crowd))
     passed = time.monotonic() - began
+    after, size = stored()
     times = [took for each in crowd for took in each.times]
     given = [index for each in crowd for index in each.given]
     return {
@@ -96,16 +107,19 @@ async def _measure(
         "shards_per_second": round(len(times) * batch / passed, 1),
         "requests_per_second": round(len(times) / passed, 1),
         "answer_ms": samples.spread(times),
-        "writes_per_second": round((version() - before) / passed, 1),
+        "writes_per_second": round((after - before) / passed, 1),
+        "job_bytes": size,
         "cpu_share": round((_cpu(servers) - cpu) / passed, 3),
+        "api_server_share": round((processes.cpu_seconds(api_server) - others) / passed, 3),
         "repeated": len(given) - len(set(given)),
     }
 
 
-def _version(kube: SyncKubeClient, job: Object) -> int:
-    """Return etcd's revision, which only the job's writes move here."""
+def _stored(kube: SyncKubeClient, job: Object) -> tuple[int, int]:
+    """Return etcd's revision, which only the job's writes move here, and the job's bytes."""
     found = kube.get(DIJOBS, job["metadata"]["name"], job["metadata"]["namespace"])
-    return int(found["metadata"]["resourceVersion"])
+    size = len(json.dumps(found, separators=(",", ":")))
+    return int(found["metadata"]["resourceVersion"]), size
 
 
 def _cpu(servers: Sequence[ServerProcess]) -> float:

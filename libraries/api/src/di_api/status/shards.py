@@ -16,6 +16,11 @@ FIELD: Final = "shards"
 """Field name in the status of a job."""
 MAX_SETS: Final = 8
 """Maximum number of data sets of a job."""
+LEASES_FIELD: Final = "leases"
+"""Field of a data set with the shards of each worker, as texts: the API server spends a fixed time
+on each value of an object, and a thousand workers have a thousand leases.
+"""
+_NO_POD: Final = "-"
 _LARGEST: Final = 2**53
 _DIGITS: Final = 15
 _SLOW_SHOWN: Final = 3
@@ -54,6 +59,20 @@ class ShardCounts:
         return text
 
 
+def lease_text(*, until: str, pod: str, shards: str) -> str:
+    """Return the text of a worker's lease: its end, the worker's pod and its shards."""
+    return f"{until} {pod or _NO_POD} {shards}"
+
+
+def lease_parts(text: object) -> tuple[str, str, str]:
+    """Return end, pod and shards of a lease's text; empty texts if it has another form."""
+    parts = text.split(" ") if isinstance(text, str) else []
+    if len(parts) != 3:
+        return "", "", ""
+    until, pod, shards = parts
+    return until, "" if pod == _NO_POD else pod, shards
+
+
 def read_shard_counts(status: Mapping[str, Any], now: datetime) -> tuple[ShardCounts, ...]:
     """Return the counts of each data set by name, from a status of any shape."""
     found = sorted(mapping(status.get(FIELD)).items())[:MAX_SETS]
@@ -61,19 +80,20 @@ def read_shard_counts(status: Mapping[str, Any], now: datetime) -> tuple[ShardCo
 
 
 def _read(name: str, raw: Mapping[str, Any], now: datetime) -> ShardCounts:
-    leases = {str(each): mapping(lease) for each, lease in mapping(raw.get("leases")).items()}
+    found = mapping(raw.get(LEASES_FIELD))
+    leases = {str(each): lease_parts(lease) for each, lease in found.items()}
     half = timedelta(seconds=_number(raw.get("leaseSeconds")) / 2)
     ends = {
         each: end
-        for each, lease in leases.items()
-        if (end := parse_time(lease.get("until"))) is not None
+        for each, (until, _, _) in leases.items()
+        if (end := parse_time(until)) is not None
     }
     slow = [each for each, end in ends.items() if end - now < half]
     return ShardCounts(
         name=name,
         done=_number(raw.get("done")),
         total=_number(raw.get("total")),
-        under_way=sum(sum(_sizes(lease.get("shards"))) for lease in leases.values()),
+        under_way=sum(sum(_sizes(shards)) for _, _, shards in leases.values()),
         workers=len(leases),
         epoch=_number(raw.get("epoch")) + 1,
         epochs=_number(raw.get("epochs")),

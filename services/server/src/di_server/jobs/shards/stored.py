@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from di_api.field_error import mapping
+from di_api.status.shards import LEASES_FIELD, lease_parts, lease_text
 from di_api.timestamps import format_time, parse_time
 from di_server.jobs.shards.ranges import from_text, to_text
 from di_server.jobs.shards.table import (
@@ -20,8 +21,6 @@ from di_server.jobs.shards.table import (
 
 LEASES: Final = (5, 3600)
 """Shortest and longest lease in seconds."""
-LEASES_FIELD: Final = "leases"
-"""Field of a table with the shards of each worker."""
 UID_KEPT: Final = 8
 """Characters of a pod's UID that are stored, which tell apart the pods of one name."""
 _MAX_SEED: Final = 2**53
@@ -30,7 +29,7 @@ _MAX_DIGEST: Final = 64
 
 def to_status(table: Table) -> dict[str, Any]:
     """Return what the status has for a table, its counts included."""
-    leases = {worker: lease_fields(lease) for worker, lease in table.leases.items()}
+    leases = {worker: stored_lease(lease) for worker, lease in table.leases.items()}
     return {**fields_beside_leases(table), LEASES_FIELD: leases}
 
 
@@ -47,13 +46,11 @@ def fields_beside_leases(table: Table) -> dict[str, Any]:
     }
 
 
-def lease_fields(lease: Lease) -> dict[str, Any]:
+def stored_lease(lease: Lease) -> str:
     """Return what the status has for a lease."""
-    return {
-        "until": format_time(lease.until),
-        "pod": lease.pod[:UID_KEPT],
-        "shards": to_text(lease.shards),
-    }
+    return lease_text(
+        until=format_time(lease.until), pod=lease.pod[:UID_KEPT], shards=to_text(lease.shards)
+    )
 
 
 def plan_fields(plan: Plan) -> dict[str, Any]:
@@ -129,15 +126,15 @@ def read_table(found: object) -> Table:
         after=after,
         again=read_undone(plan, after, raw.get("again", "")),
         leases={
-            worker: _lease(plan, after, mapping(lease))
+            worker: _lease(plan, after, lease)
             for worker, lease in mapping(raw.get(LEASES_FIELD)).items()
         },
     )
 
 
-def _lease(plan: Plan, after: int, raw: Mapping[str, Any]) -> Lease:
-    until: datetime | None = parse_time(raw.get("until"))
+def _lease(plan: Plan, after: int, text: object) -> Lease:
+    end, pod, shards = lease_parts(text)
+    until: datetime | None = parse_time(end)
     if until is None:
-        raise ValueError("until must be a time")
-    shards = read_undone(plan, after, raw.get("shards", ""))
-    return Lease(shards=shards, until=until, pod=str(raw.get("pod", "")))
+        raise ValueError("a lease must be a time, a pod and ranges of shards")
+    return Lease(shards=read_undone(plan, after, shards), until=until, pod=pod)

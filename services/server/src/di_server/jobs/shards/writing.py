@@ -11,17 +11,16 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from di_api.field_error import mapping
-from di_api.status.shards import FIELD, MAX_SETS
+from di_api.status.shards import FIELD, LEASES_FIELD, MAX_SETS
 from di_server.jobs.profilings import difference
 from di_server.jobs.shards.asked import Restore, Take
 from di_server.jobs.shards.ranges import to_text
 from di_server.jobs.shards.stored import (
-    LEASES_FIELD,
     UID_KEPT,
     fields_beside_leases,
-    lease_fields,
     plan_fields,
     read_table,
+    stored_lease,
     to_status,
 )
 from di_server.jobs.shards.table import Lease, Plan, Shard, Table
@@ -34,7 +33,7 @@ MAX_BYTES: Final = 192 * 1024
 """Bytes of `status.shards` as compact JSON from which on workers get no more shards. Every watcher
 of the job gets them.
 """
-LEASE_BYTES: Final = 64
+LEASE_BYTES: Final = 36
 """Bytes of a lease in the status, beside the worker's name and its shards."""
 SLOW_SHOWN: Final = 10
 """Maximum number of slow workers in an answer."""
@@ -180,7 +179,7 @@ class _Board:
         beside = {key: value for key, value in held.items() if key != LEASES_FIELD}
         patch = difference(beside, fields_beside_leases(table))
         leases: dict[str, Any] = {
-            worker: lease_fields(lease)
+            worker: stored_lease(lease)
             for worker, lease in table.leases.items()
             if before.leases.get(worker) is not lease
         }
