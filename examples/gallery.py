@@ -59,6 +59,20 @@ HERE: Final = (
 )
 """Those that need no cluster and no image: processes of this machine."""
 
+
+def _library(file: str, *, options: str = "") -> Example:
+    path = Path("examples", file)
+    return Example(file=path, command=f"di run {path}{options}")
+
+
+LIBRARIES: Final = (
+    _library("sb3/train.py"),
+    _library("cleanrl/ppo.py", options=" --track"),
+    _library("trl/train.py"),
+    _library("rllib/train.py"),
+)
+"""Programs of other libraries, each with a `requirements.txt`."""
+
 DEMOS: Final = tuple(
     Example(file=file.relative_to(ROOT), command=f"make demo EXAMPLE={name}")
     for name, file in EXAMPLES.items()

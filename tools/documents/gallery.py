@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from examples.gallery import APPLIED, DEMOS, HERE, Example
+from examples.gallery import APPLIED, DEMOS, HERE, LIBRARIES, Example
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "how-to/gallery.md"
 _PAGE = """# Gallery
@@ -19,6 +19,19 @@ Without a cluster and without images: [on one machine](local.md). `make try` ins
 `.venv-try/bin` and runs the CartPole example with it; the other programs need no more than that.
 
 {here}
+## With other libraries
+
+Programs as their authors write them. The first `python3` of the `PATH` has `di_orchestrator` and
+what the `requirements.txt` beside the program names:
+
+```
+pip install ./sdk -r examples/sb3/requirements.txt
+```
+
+{libraries}
+[`di submit`](own-code.md) takes the same words for a cluster, with `--with` and that file, or with
+an image that has the packages.
+
 ## On a cluster of this machine
 
 `make demo` makes the cluster, builds the image and follows the job to its end; those of DI-engine,
@@ -36,7 +49,9 @@ _HEAD = "| command | what it shows | |\n|---|---|---|\n"
 
 def document() -> str:
     """The whole document."""
-    return _PAGE.format(here=_table(HERE), demos=_table(DEMOS), applied=_table(APPLIED))
+    return _PAGE.format(
+        here=_table(HERE), libraries=_table(LIBRARIES), demos=_table(DEMOS), applied=_table(APPLIED)
+    )
 
 
 def _table(examples: Iterable[Example]) -> str:

@@ -123,9 +123,10 @@ ALL: Final[Sequence[Lane]] = (
     ),
     _pytest(
         "frameworks",
-        "torch, JAX, PaddlePaddle, TensorFlow, XGBoost, MPI, Ray and DI-engine on a real node",
+        "torch, JAX, PaddlePaddle, TensorFlow, XGBoost, MPI, Ray and DI-engine on a real node, and "
+        "Stable-Baselines3, TRL and RLlib under `di run`",
         "tests/frameworks",
-        needs=_NODE,
+        needs=[*_NODE, "libraries"],
     ),
     Lane(
         name="fault-plans",

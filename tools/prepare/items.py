@@ -20,6 +20,7 @@ Group = Literal[
     "examples",
     "helm",
     "kueue",
+    "libraries",
     "node",
     "peers",
     "prometheus",

@@ -17,7 +17,7 @@ from di_cluster.release import SERVICES, service_source
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from examples.images import source
-from tools.prepare import debian, prometheus, trackers, versions
+from tools.prepare import debian, prometheus, rl_libraries, trackers, versions
 from tools.prepare.debian import CHROMIUM, DOCKER, PODMAN, POSTGRES, Packages
 from tools.prepare.items import Command, Group, Item
 from tools.soak import linear
@@ -149,6 +149,15 @@ def _files() -> Iterator[Item]:
         advice=_NETWORK.format("PyPI"),
         is_ready=trackers.is_ready,
         make=trackers.make,
+    )
+    yield Item(
+        name="libraries of RL",
+        command="all",
+        group="libraries",
+        how="uv pip install of PyTorch, TRL, RLlib and others into a folder of their own",
+        advice=f"{_NETWORK.format('PyPI')}; UV_TORCH_BACKEND=cpu takes a smaller PyTorch",
+        is_ready=rl_libraries.is_ready,
+        make=rl_libraries.make,
     )
     yield Item(
         name="the earlier version",

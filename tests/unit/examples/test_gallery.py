@@ -10,18 +10,21 @@ import yaml
 from di_api.defaults import with_defaults
 from di_api.validation import validate_job
 from examples.demo.manifests import EXAMPLES, ROOT
-from examples.gallery import APPLIED, DEMOS, HERE
+from examples.gallery import APPLIED, DEMOS, HERE, LIBRARIES
 from tools.documents import gallery
 
 
 def test_every_example_has_a_command_and_a_description() -> None:
-    examples = (*HERE, *DEMOS, *APPLIED)
+    examples = (*HERE, *LIBRARIES, *DEMOS, *APPLIED)
     folders = {file.parent.name for file in ROOT.glob("examples/*/*.yaml")}
-    assert {example.file.parent.name for example in examples} == {*folders, "plain", "gymnasium"}
+    programs = {"plain", "gymnasium", *(example.file.parent.name for example in LIBRARIES)}
+    assert {example.file.parent.name for example in examples} == folders | programs
     for example in examples:
         assert (ROOT / example.file).is_file()
         assert example.shows.endswith("."), example.file
     assert {example.command for example in DEMOS} == {f"make demo EXAMPLE={n}" for n in EXAMPLES}
+    for example in LIBRARIES:
+        assert (ROOT / example.file.parent / "requirements.txt").is_file()
     for example in APPLIED:
         assert example.command == f"kubectl apply -f {example.file}"
     commands = [example.command for example in examples]
