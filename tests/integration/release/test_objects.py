@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,7 +41,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def own_server() -> Iterator[Cluster]:
     """An API server that no other test installs something in."""
     with running(Cluster(f"test-{secrets.token_hex(3)}", profile="control-plane")) as cluster:
@@ -65,6 +66,25 @@ def test_the_file_has_each_object_once_in_its_namespace(file: Path) -> None:
 def test_a_chart_that_helm_refuses_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CannotRender, match="Chart"):
         rendered(tmp_path, Cluster().binary("helm"))
+
+
+@pytest.mark.proves("di-engine.md#its-own-installer")
+def test_the_file_is_created_as_the_launcher_of_di_engine_does(
+    file: Path, own_server: Cluster
+) -> None:
+    """Its OrchestratorLauncher fails at any output on stderr, then waits for a Deployment."""
+    kubectl = (own_server.binary("kubectl"), "--kubeconfig", own_server.kubeconfig)
+    done = subprocess.run(
+        [*kubectl, "create", "--filename", file],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader)
+    names = {each["metadata"]["name"] for each in found if each["kind"] == "Deployment"}
+    assert (NAMESPACE, "di-webhook" in names) == ("di-system", True)
 
 
 @pytest.mark.proves("operations.md#without-helm")
