@@ -21,6 +21,7 @@ from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.export.kept import Kept, read_kept
 from di_cli.export.mlflow import URL_VARIABLE, MlflowServer
+from di_cli.export.otlp import send_metrics
 from di_cli.export.points import points_of
 from di_cli.export.tensorboard import write_events
 from di_cli.output import note, say
@@ -41,6 +42,10 @@ def export(
     mlflow: Annotated[
         str | None, typer.Option(metavar="URL", help="MLflow server; a run for each job.")
     ] = None,
+    otlp: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Collector of OTLP metrics over HTTP."),
+    ] = None,
     experiment: Annotated[
         str | None, typer.Option(help="Experiment of MLflow; absent: the namespace's name.")
     ] = None,
@@ -48,20 +53,21 @@ def export(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Write the curves of jobs for TensorBoard or MLflow."""
-    url = mlflow or (os.environ.get(URL_VARIABLE) if tensorboard is None else None)
-    if tensorboard is None and not url:
+    """Write the curves of jobs for TensorBoard, MLflow or a receiver of OTLP metrics."""
+    is_elsewhere = tensorboard is not None or otlp is not None
+    url = mlflow or (None if is_elsewhere else os.environ.get(URL_VARIABLE))
+    if not is_elsewhere and not url:
         raise CommandError(
             "di export needs a destination",
-            remedy=f"--tensorboard FOLDER, or --mlflow URL (or {URL_VARIABLE})",
+            remedy=f"--tensorboard FOLDER, --mlflow URL (or {URL_VARIABLE}), or --otlp URL",
             code=ExitCode.USAGE,
         )
-    if url and not url.startswith(("http://", "https://")):
-        raise CommandError(
-            f"{url} is no server of MLflow",
-            remedy="--mlflow http://HOST:PORT",
-            code=ExitCode.USAGE,
-        )
+    for given, what, option in (
+        (url, "server of MLflow", "--mlflow http://HOST:PORT"),
+        (otlp, "receiver of OTLP over HTTP", "--otlp http://HOST:4318"),
+    ):
+        if given and not given.startswith(("http://", "https://")):
+            raise CommandError(f"{given} is no {what}", remedy=option, code=ExitCode.USAGE)
     with ExitStack() as opened:
         session = opened.enter_context(open_session(namespace, context))
         history: History | None = None
@@ -81,6 +87,16 @@ def export(
             if url:
                 place = experiment or session.namespace
                 say(f"{name}: {_to_mlflow(url.rstrip('/'), kept, session.namespace, place)}")
+            if otlp:
+                place = otlp.rstrip("/")
+                count = send_metrics(
+                    points_of(kept.reports),
+                    place,
+                    namespace=session.namespace,
+                    name=name,
+                    uid=kept.uid,
+                )
+                say(f"{name}: {count} points to {place}")
 
 
 def _to_mlflow(url: str, kept: Kept, namespace: str, experiment: str) -> str:
