@@ -21,6 +21,7 @@ from di_dashboard.pages.jobs import pages
 from di_dashboard.pages.logs import log_pages
 from di_dashboard.pages.parts import Parts, SignIn, parts_or_none, put
 from di_dashboard.pages.stream import stream
+from di_dashboard.pages.usage import usage_pages
 from di_dashboard.token_check import FORM_FIELD, secure
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def create_app(sign_in: SignIn, path: str = "/") -> Flask:
     app.jinja_env.filters["span"] = span
     app.jinja_env.filters["local"] = local
     app.jinja_env.filters["starts"] = starts_in
-    for blueprint in (pages, cluster_pages, actions, log_pages, kept_pages, stream):
+    for blueprint in (pages, cluster_pages, actions, log_pages, kept_pages, usage_pages, stream):
         app.register_blueprint(blueprint)
 
     @app.before_request
