@@ -145,7 +145,8 @@ def _files() -> Iterator[Item]:
         name="experiment trackers",
         command="all",
         group="peers",
-        how="uv pip install of MLflow, TensorBoard and Weights & Biases into a folder of their own",
+        how="uv pip install of MLflow, Optuna, TensorBoard and Weights & Biases into a folder of "
+        "their own",
         advice=_NETWORK.format("PyPI"),
         is_ready=trackers.is_ready,
         make=trackers.make,

@@ -1,4 +1,4 @@
-"""Experiment trackers in an environment of their own, since each brings half of PyPI."""
+"""Experiment trackers and Optuna in an environment of their own: each brings half of PyPI."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from di_cluster.workfolder import lock_file
 
 PACKAGES: Final = (
     "mlflow==3.17.2",
+    "optuna==5.0.0",
     "tensorboard==2.21.0",
     "tensorboardX==2.6.5",
     "wandb==0.31.0",

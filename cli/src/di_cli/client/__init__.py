@@ -53,6 +53,7 @@ __all__ = [
     "get",
     "list",
     "local",
+    "optimize",
     "submit",
     "sweep",
 ]
@@ -99,6 +100,18 @@ def compare(
     return Client(namespace, context).compare(
         *names, metric=metric, by=by, lowest=lowest, history=history
     )
+
+
+def optimize(
+    study: Any,
+    what: str | Path | Mapping[str, Any],
+    *,
+    parallelism: int | None = None,
+    namespace: str | None = None,
+    context: str | None = None,
+) -> None:
+    """Run the trials that an Optuna study asks for, as `Client.optimize` does."""
+    Client(namespace, context).optimize(study, what, parallelism=parallelism)
 
 
 def sweep(

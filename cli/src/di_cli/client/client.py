@@ -27,6 +27,7 @@ from di_cli.client.options import (
     takes,
 )
 from di_cli.client.place import Place
+from di_cli.client.studies import optimize
 from di_cli.client.submission import What, not_submitted, words_of, written
 from di_cli.client.sweeps import Sweep, created, found
 from di_cli.code.start import start
@@ -149,6 +150,25 @@ class Client:
             parallelism: trials at the same time, in place of the manifest's number.
         """
         return created(self._place, what, parallelism)
+
+    def optimize(
+        self,
+        study: Any,
+        what: str | Path | Mapping[str, Any],
+        *,
+        parallelism: int | None = None,
+    ) -> None:
+        """Run the trials of a sweep with the parameters that an Optuna study asks for, until all
+        have ended. This process has to run meanwhile; an interrupt suspends the trials.
+
+        Args:
+            study: of Optuna.
+            what: file of a sweep's manifest, or the manifest.
+            parallelism: trials at the same time, in place of the manifest's number.
+        """
+        optimize(
+            study, what, parallelism=parallelism, submit=self.submit, end=lambda job: job.suspend()
+        )
 
     def get_sweep(self, name: str) -> Sweep:
         """Return a sweep. Raises NotFound."""

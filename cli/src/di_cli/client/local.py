@@ -39,6 +39,7 @@ from di_cli.client.options import (
     takes,
 )
 from di_cli.client.place import CONNECTIONS, Place
+from di_cli.client.studies import optimize
 from di_cli.client.submission import What, not_submitted, words_of, written
 from di_cli.documents import numbered
 from di_cli.edits.manifests import ManifestError, changed, jobs_of
@@ -266,6 +267,25 @@ class LocalClient:
             parallelism: trials at the same time, in place of the manifest's number.
         """
         return run_sweep(what, parallelism)
+
+    def optimize(
+        self,
+        study: Any,
+        what: str | Path | Mapping[str, Any],
+        *,
+        parallelism: int | None = None,
+    ) -> None:
+        """Run the trials of a sweep here, as `Client.optimize` does in a cluster. The programs of a
+        manifest without a file start in the working directory.
+        """
+        folder = Path.cwd() if isinstance(what, Mapping) else Path(what).resolve().parent
+        optimize(
+            study,
+            what,
+            parallelism=parallelism,
+            submit=lambda job: _of_manifest([job], str(job["metadata"]["name"]), folder, {}),
+            end=lambda job: job.delete(),
+        )
 
     def get(self, name: str) -> LocalJob:
         """Return the last job of that name that ran here. Raises NotFound."""
