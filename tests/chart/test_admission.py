@@ -21,12 +21,12 @@ def webhook(chart: Chart, kind: str, *values: str) -> Object:
     return found
 
 
-def test_creates_and_updates_of_jobs_and_their_templates_are_reviewed() -> None:
+def test_creates_and_updates_of_jobs_templates_and_sweeps_are_reviewed() -> None:
     assert ADMISSION_RULES == [
         {
             "apiGroups": ["diengine.opendilab.org"],
             "apiVersions": ["v2alpha1"],
-            "resources": ["dijobs", "dijobtemplates"],
+            "resources": ["dijobs", "dijobtemplates", "disweeps"],
             "operations": ["CREATE", "UPDATE"],
             "scope": "Namespaced",
         }

@@ -459,7 +459,8 @@ def test_gpu_hours_are_shown_by_group(asking: Page, service: Service) -> None:
         "cost": 0.0,
     }
     groups = [{"user": "ann@<b>", **one}, {"user": "", **none}]
-    service.answers["/v1/usage"] = {"usage": groups, "total": {**one, "jobs": 4}}
+    total = one | {"jobs": 4}
+    service.answers["/v1/usage"] = {"usage": groups, "total": total}
     text = asking.get("/usage?by=user&days=7").text
     assert "ann@&lt;b&gt;" in text
     assert "training 75%, waiting 20%, lost to failures 5%" in text
