@@ -19,7 +19,7 @@ LOADERS: dict[str, Callable[..., Any]] = {
     "dashboard": load_dashboard_config,
 }
 OWN_KEYS = {
-    "history": {"database", "objectStorage", "persistence", "retention", "tls"},
+    "history": {"database", "objectStorage", "persistence", "retention", "tls", "usage"},
     "dashboard": {"readOnly", "clusterName", "path", "callers", "idleSeconds", "tls"},
 }
 NOT_OF_ONE_POD = {"replicas", "pdb", "topologySpread", "drainSeconds"}

@@ -53,7 +53,7 @@ def export(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Write the curves of jobs for TensorBoard, MLflow or a receiver of OTLP metrics."""
+    """Write the curves of jobs for TensorBoard, MLflow or OTLP."""
     is_elsewhere = tensorboard is not None or otlp is not None
     url = mlflow or (None if is_elsewhere else os.environ.get(URL_VARIABLE))
     if not is_elsewhere and not url:
