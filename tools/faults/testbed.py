@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from di_kube.cache import WatchCache
 from di_kube.client import KubeClient
 from di_kube.config import KubeConfig
-from di_kube.errors import NotFound
+from di_kube.errors import AlreadyExists, NotFound, Unavailable
 from di_kube.resources import DIJOBS, NAMESPACES, PODS, SERVICE_ACCOUNTS
 from tests.fakes.kubelet import FakeKubelet
 from tests.following import following
@@ -55,16 +55,28 @@ class Testbed:
         return self.kubelet.cache
 
     async def namespace(self, name: str) -> None:
-        """Make a namespace in which pods can be created."""
-        await self.client.create(NAMESPACES, {"metadata": {"name": name}})
+        """Make a namespace in which pods can be created.
+
+        A connection that breaks on a busy machine would otherwise end all runs.
+        """
+
+        async def is_made() -> bool:
+            try:
+                await self.client.create(NAMESPACES, {"metadata": {"name": name}})
+            except AlreadyExists:
+                pass
+            except Unavailable:
+                return False
+            return True
 
         async def has_account() -> bool:
             try:
                 await self.client.get(SERVICE_ACCOUNTS, "default", name)
-            except NotFound:
+            except (NotFound, Unavailable):
                 return False
             return True
 
+        await wait_until_async(is_made, what=f"namespace {name}", every=0.05)
         await wait_until_async(has_account, what=f"the account of {name}", every=0.05)
 
 
