@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -12,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from di_cluster.builds.binaries import component_of
+from tests.waiting import wait_until
 from tools.lanes import __main__ as command
 from tools.lanes import page, run, table
 from tools.lanes.lane import Lane, Outcome
-from tools.lanes.run import Runner
+from tools.lanes.run import Runner, ended_by_signals
 from tools.prepare.items import Group
 from tools.prepare.table import PROGRAMS
 
@@ -107,6 +110,36 @@ def test_two_lanes_run_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ended = Runner(python=Path(sys.executable), out=tmp_path, at_once=2).run(lanes)
     assert len(ended) == len(lanes)
     assert seen == [False, True]
+
+
+def test_sigterm_lets_running_lanes_remove_what_they_started(tmp_path: Path) -> None:
+    source = f"""
+import time
+from pathlib import Path
+import pytest
+FOLDER = Path({str(tmp_path)!r})
+@pytest.fixture
+def started():
+    (FOLDER / "started").touch()
+    yield
+    (FOLDER / "removed").touch()
+def test_it(started):
+    time.sleep({SECONDS})
+"""
+
+    def terminate() -> None:
+        wait_until((tmp_path / "started").exists, what="the test to start")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    lanes = [lane(tmp_path / "a", source), lane(tmp_path / "b", GOOD)]
+    ending = threading.Thread(target=terminate)
+    with ended_by_signals():
+        ending.start()
+        with pytest.raises(KeyboardInterrupt):
+            Runner(python=Path(sys.executable), out=tmp_path).run(lanes)
+    ending.join()
+    assert (tmp_path / "removed").exists()
+    assert not (tmp_path / "b.log").exists(), "no other lane starts"
 
 
 def test_every_file_of_tests_is_in_one_lane() -> None:

@@ -26,7 +26,7 @@ from typing import Final
 from tools.lanes import branches, page, table
 from tools.lanes.lane import Lane, Outcome, version
 from tools.lanes.progress import clock
-from tools.lanes.run import Runner
+from tools.lanes.run import Runner, ended_by_signals
 from tools.prepare import cold
 from tools.prepare.__main__ import prepare
 from tools.prepare.items import Group
@@ -38,7 +38,7 @@ _LINES: Final = 150
 def main(arguments: Sequence[str]) -> int:
     """Run what the arguments ask for; returns the exit code."""
     try:
-        with cold.cache():
+        with ended_by_signals(), cold.cache():
             return _run(arguments)
     except KeyboardInterrupt:
         print("interrupted: the lanes that ran have ended")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,28 @@ _CAUSES: Final = 20
 _TAIL: Final = 4096
 _PERCENT: Final = re.compile(rb"\[ *(\d+)%\]")
 _FILE: Final = re.compile(rb"^(tests/\S+\.py)", re.MULTILINE)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came, which no other process of the run gets."""
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does, and Ctrl-C in the background too: what a shell starts
+    there ignores SIGINT, and so would all lanes.
+    """
+
+    def terminate(number: int, frame: object) -> None:
+        raise Terminated
+
+    was = signal.signal(signal.SIGINT, signal.default_int_handler)
+    had = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, was)
+        signal.signal(signal.SIGTERM, had)
 
 
 @dataclass(slots=True)
@@ -52,11 +75,13 @@ class Runner:
     show: Callable[[str], None] = print
     on_end: Callable[[Sequence[Outcome]], None] = lambda ended: None
     _running: dict[str, Lane] = field(default_factory=dict)
+    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def run(self, lanes: Sequence[Lane]) -> list[Outcome]:
         """Run the lanes in this order; returns how they ended, in the order of their ends.
 
-        After Ctrl-C, which the running lanes get too, no other lane starts.
+        After Ctrl-C, which the running lanes get too, no other lane starts. After SIGTERM in the
+        context of `ended_by_signals` they get a SIGINT.
         """
         ended: list[Outcome] = []
         with ThreadPoolExecutor(self.at_once) as pool, self._progress(lanes) as tick:
@@ -69,10 +94,13 @@ class Runner:
                         self._tell(ended[-1])
                         self.on_end(ended)
                     tick(len(ended))
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as interrupt:
                 self.show("interrupted: waiting for the running lanes to remove what they started")
                 for each in running:
                     each.cancel()
+                if isinstance(interrupt, Terminated):
+                    for process in [*self._processes.values()]:
+                        process.send_signal(signal.SIGINT)
                 raise
         return ended
 
@@ -100,17 +128,18 @@ class Runner:
         self._running[lane.name] = lane
         self._report(lane).unlink(missing_ok=True)
         with self._log(lane).open("wb") as log:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 self.command(lane),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self.environment(lane),
-                check=False,
             )
-        del self._running[lane.name]
+            self._processes[lane.name] = process
+            code = process.wait()
+        del self._running[lane.name], self._processes[lane.name]
         seconds = time.monotonic() - started
-        return outcome(lane, done.returncode, seconds, self._log(lane), self._report(lane))
+        return outcome(lane, code, seconds, self._log(lane), self._report(lane))
 
     def _log(self, lane: Lane) -> Path:
         return self.out / f"{lane.name}.log"
