@@ -16,7 +16,7 @@ from examples.demo.manifests import ROOT
 from tests.integration.local.test_run_command import Command
 from tests.programs import Program
 from tests.waiting import TRAINING_SECONDS, wait_until
-from tools.prepare import rl_libraries
+from tools.prepare.environments import RL_LIBRARIES
 
 
 class Run(Command):
@@ -25,7 +25,7 @@ class Run(Command):
     def __init__(self, tmp_path: Path) -> None:
         super().__init__(tmp_path)
         self._environ |= {
-            "PATH": f"{rl_libraries.python().parent}:{self._environ['PATH']}",
+            "PATH": f"{RL_LIBRARIES.python().parent}:{self._environ['PATH']}",
             "PYTHONPATH": str(ROOT / "sdk/src"),
             "HF_HUB_OFFLINE": "1",
             "OMP_NUM_THREADS": "1",

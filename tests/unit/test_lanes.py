@@ -42,7 +42,7 @@ WORDS: Mapping[str, Group] = {
     r"api_server_with_crd\(": "control plane",
     r"\bCluster\([^)]*profile=.control-plane": "control plane",
     r"\bCluster\([^)]*profile=.node": "node",
-    r"rl_libraries\.python": "libraries",
+    r"RL_LIBRARIES\.python": "libraries",
     r"from examples\.images import build": "examples",
 }
 """What shows in a file that its tests need more than programs that it asks a cluster for."""

@@ -17,8 +17,9 @@ from di_cluster.release import SERVICES, service_source
 from di_cluster.reporter import Reporter
 from di_cluster.settings import Settings
 from examples.images import source
-from tools.prepare import debian, prometheus, rl_libraries, trackers, versions
+from tools.prepare import debian, prometheus, versions
 from tools.prepare.debian import CHROMIUM, DOCKER, PODMAN, POSTGRES, Packages
+from tools.prepare.environments import RL_LIBRARIES, TRACKERS
 from tools.prepare.items import Command, Group, Item
 from tools.soak import linear
 
@@ -148,8 +149,8 @@ def _files() -> Iterator[Item]:
         how="uv pip install of MLflow, Optuna, TensorBoard and Weights & Biases into a folder of "
         "their own",
         advice=_NETWORK.format("PyPI"),
-        is_ready=trackers.is_ready,
-        make=trackers.make,
+        is_ready=TRACKERS.is_ready,
+        make=TRACKERS.make,
     )
     yield Item(
         name="libraries of RL",
@@ -157,8 +158,8 @@ def _files() -> Iterator[Item]:
         group="libraries",
         how="uv pip install of PyTorch, TRL, RLlib and others into a folder of their own",
         advice=f"{_NETWORK.format('PyPI')}; UV_TORCH_BACKEND=cpu takes a smaller PyTorch",
-        is_ready=rl_libraries.is_ready,
-        make=rl_libraries.make,
+        is_ready=RL_LIBRARIES.is_ready,
+        make=RL_LIBRARIES.make,
     )
     yield Item(
         name="the earlier version",

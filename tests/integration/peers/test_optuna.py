@@ -12,7 +12,7 @@ from textwrap import dedent
 import pytest
 
 from tests.waiting import START_SECONDS
-from tools.prepare import trackers
+from tools.prepare.environments import TRACKERS
 
 _PROGRAM = """
     import os
@@ -68,7 +68,7 @@ def test_a_real_study_chooses_prunes_and_finds_the_best(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(dedent(_PROGRAM))
     (tmp_path / "sweep.yaml").write_text(json.dumps(manifest))
     (tmp_path / "study.py").write_text(dedent(_STUDY))
-    python = trackers.python()
+    python = TRACKERS.python()
     (packages,) = python.parent.parent.glob("lib/*/site-packages")
     done = subprocess.run(
         [sys.executable, tmp_path / "study.py", packages],

@@ -22,7 +22,7 @@ from tests.unit.cli.conftest import JOBS, Di, job
 from tests.unit.sdk.conftest import LEARNER, serving
 from tests.unit.server import fakes
 from tests.waiting import ANSWER_SECONDS, START_SECONDS, wait_until
-from tools.prepare import trackers
+from tools.prepare.environments import TRACKERS
 
 pytest_plugins = ["tests.unit.cli.conftest"]
 
@@ -82,7 +82,7 @@ def mlflow_server(folder: Path) -> Iterator[str]:
         command = ["server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
         store = f"sqlite:///{folder / 'mlflow.db'}"
         server = subprocess.Popen(
-            [trackers.python(), "-m", "mlflow", *command, "--backend-store-uri", store],
+            [TRACKERS.python(), "-m", "mlflow", *command, "--backend-store-uri", store],
             cwd=folder,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -107,7 +107,7 @@ def follow(program: str, url: str, folder: Path, **variables: str) -> None:
     """Run a program in a learner's pod, with its trackers followed."""
     (folder / "train.py").write_text(dedent(program))
     subprocess.run(
-        [trackers.python(), "-m", "di_orchestrator.tracking", "train.py"],
+        [TRACKERS.python(), "-m", "di_orchestrator.tracking", "train.py"],
         env={
             **os.environ,
             **LEARNER,
@@ -168,7 +168,7 @@ def test_exported_curves_are_equal_to_the_bit(
         run = said.lines[-1].rpartition("/")[2]
         assert _of_mlflow(server, run) == expected
     read = subprocess.run(
-        [trackers.python(), "-c", dedent(READ_EVENTS), tmp_path / "first/rl/ppo"],
+        [TRACKERS.python(), "-c", dedent(READ_EVENTS), tmp_path / "first/rl/ppo"],
         capture_output=True,
         check=True,
     )
