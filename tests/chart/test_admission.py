@@ -273,6 +273,14 @@ def test_every_policy_is_bound_and_about_one_account(chart: Chart) -> None:
         ),
         (("operator.sweeps=true",), " ".join([*POLICIES, "operator-trials"])),
         (("operator.enabled=false", *GIVEN_SECRETS), "server-jobs server-profilings"),
+        (
+            (
+                "operator.jobTasks=false",
+                "operator.kueue.enabled=false",
+                "operator.suspendIdleJobs=true",
+            ),
+            " ".join(POLICIES),
+        ),
         (GIVEN_SECRETS, " ".join(p for p in POLICIES if p != "operator-definition")),
     ],
     ids=[
@@ -283,6 +291,7 @@ def test_every_policy_is_bound_and_about_one_account(chart: Chart) -> None:
         "neither tasks on their own nor queues",
         "sweeps",
         "no operator",
+        "idle jobs are suspended",
         "somebody else publishes the authority",
     ],
 )

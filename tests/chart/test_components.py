@@ -18,7 +18,7 @@ VERSION = present(ROOT)
 OWN_KEYS = {
     "webhook": {"timeoutSeconds", "hostNetwork"},
     "operator": {
-        *("syncPeriodSeconds", "jobMetrics", "jobTasks", "sweeps"),
+        *("syncPeriodSeconds", "jobMetrics", "jobTasks", "sweeps", "suspendIdleJobs"),
         "suspectTaintPercent",
         *("kueue", "notifications", "allocator"),
     },

@@ -133,6 +133,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
             "operator.syncPeriodSeconds=30",
             "operator.jobMetrics=7",
             "operator.sweeps=true",
+            "operator.suspendIdleJobs=true",
             "operator.allocator.periodSeconds=15",
             "operator.allocator.binding=Direct",
             "serviceDomain=svc.example.org",
@@ -151,6 +152,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     assert config.job_metrics == 7
     assert config.job_tasks
     assert config.sweeps
+    assert config.suspend_idle_jobs
     assert config.authority_secret == "di-webhook-tls-ca"
     assert config.webhook_secret == "di-webhook-tls"
     assert config.server_secret == config.server_ca_secret == "di-server-tls"

@@ -199,6 +199,17 @@ def test_without_job_tasks_and_queues_the_operator_changes_no_job(chart: Chart) 
     assert rendered.one("ConfigMap", "di-operator")["data"]["DI_OPERATOR_JOB_TASKS"] == "false"
 
 
+@pytest.mark.proves("operations.md#values/operator-suspendidlejobs")
+def test_to_suspend_idle_jobs_the_operator_patches_jobs(chart: Chart) -> None:
+    others = ("operator.jobTasks=false", "operator.kueue.enabled=false")
+    rendered = chart.render(*others, "operator.suspendIdleJobs=true")
+    assert permissions(rendered, "di-operator")["*"][DIJOBS] == "delete get list patch watch"
+    policies = rendered.of_kind("ValidatingAdmissionPolicy")
+    (rule, metadata) = policies["di-di-orchestrator-operator-replicas"]["spec"]["validations"]
+    assert rule["message"] == "di-operator may change only spec.suspend of a DIJob"
+    assert metadata["message"] == "di-operator may not change the metadata of a DIJob"
+
+
 @pytest.mark.proves("operations.md#values/operator-sweeps")
 def test_with_sweeps_the_operator_creates_jobs_and_reads_sweeps(chart: Chart) -> None:
     usual = permissions(chart.render(), "di-operator")["*"]

@@ -139,6 +139,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "job_metrics": 200,
         "job_tasks": False,
         "sweeps": False,
+        "suspend_idle_jobs": False,
         "suspect_taint_percent": 0,
         "kubeconfig": None,
         "log_level": "info",

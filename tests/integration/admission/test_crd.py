@@ -219,6 +219,7 @@ STATUS: dict[str, Any] = {
             "time": "2030-01-01T00:00:00Z",
         }
     ],
+    "idleSince": "2030-01-01T00:00:00Z",
     "profilings": {"reward": {"mean": 475.5}, "steps": [1, 2]},
     "progress": {
         "step": 6200,
@@ -227,6 +228,7 @@ STATUS: dict[str, Any] = {
         "phase": "evaluation",
         "reportedAt": "2020-01-01T00:00:00Z",
         "progressedAt": "2020-01-01T00:00:00Z",
+        "waitingAt": "2020-01-01T00:00:00Z",
         "phaseAt": "2020-01-01T00:00:00Z",
         "rejected": "envSteps: must be a number",
     },

@@ -23,6 +23,7 @@ ALMOST_ALL = job(
     successPolicy={"tasks": ["learner"]},
     failurePolicy={"rules": [{"tasks": ["learner"], "growMemory": {}}]},
     progressPolicy={"timeoutSeconds": 600, "action": "RestartTask", "tasks": ["learner"]},
+    idlePolicy={"waitingShare": 80, "action": "Suspend"},
     checkpoint={"persistentVolumeClaim": "a"},
     artifacts=[{"name": "results", "path": "/results", "persistentVolumeClaim": "a"}],
     code={"configMap": "cartpole-code", "sha256": "0" * 64, "requirements": "requirements.txt"},
@@ -303,6 +304,11 @@ spec.progressPolicy.firstTimeoutSeconds: 0: must be 1 or more
 spec.progressPolicy.firstTimeoutSeconds: 599: must be at least timeoutSeconds, 600
 spec.progressPolicy.tasks[0]: "critic": no task of this job has that name
 spec.progressPolicy.tasks: []: must name a task, or be left out
+spec.idlePolicy.waitingShare: is required
+spec.idlePolicy.waitingShare: 0: must be 1 or more
+spec.idlePolicy.waitingShare: 101: must be 100 or less
+spec.idlePolicy.seconds: 59: must be 60 or more
+spec.idlePolicy.action: "ScaleDown": must be one of Notify, Suspend
 spec.tasks[0].processGroup.framework: "tf": must be one of torch, jax,
   tensorflow, paddle, xgboost, mpi, none
 spec.tasks[0].processGroup.processesPerReplica: 0: must be 1 or more

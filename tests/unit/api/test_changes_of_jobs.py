@@ -29,6 +29,7 @@ ALLOWED: list[tuple[str, Any]] = [
     ("spec.ttlSecondsAfterFinished", 0),
     ("spec.pendingTimeoutSeconds", 60),
     ("spec.progressPolicy", {"timeoutSeconds": 60, "action": "Notify"}),
+    ("spec.idlePolicy", {"waitingShare": 80, "seconds": 600, "action": "Notify"}),
 ]
 NO_CHANGE: list[tuple[str, Any]] = [
     ("spec.preemptible", False),  # the default, written out

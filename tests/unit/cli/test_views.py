@@ -143,10 +143,17 @@ def test_the_gpus_of_a_job_are_those_it_holds(status: dict[str, Any], gpus: int)
     assert jobs.gpus_asked(body) == 8
 
 
+@pytest.mark.proves("lifecycle.md#idle-jobs")
+def test_get_shows_that_learners_wait() -> None:
+    told = {"type": "Idle", "status": "True", "message": "the learners have waited"}
+    found = {"status": {"conditions": [told, {"type": ["Idle"], "status": "True"}]}}
+    assert jobs.problem_lines(found) == ["idle: the learners have waited"]
+
+
 @pytest.mark.proves("lifecycle.md#heartbeats")
 def test_get_names_pods_whose_heartbeats_have_stopped() -> None:
     told = {"type": "MemberSilent", "status": "True", "message": "no heartbeat from x-learner-1"}
-    assert jobs.silent_lines({"status": {"conditions": [NOT_HUNG, told]}}) == [
+    assert jobs.problem_lines({"status": {"conditions": [NOT_HUNG, told]}}) == [
         "silent: no heartbeat from x-learner-1"
     ]
-    assert jobs.silent_lines({"status": {"conditions": [{**told, "status": "False"}]}}) == []
+    assert jobs.problem_lines({"status": {"conditions": [{**told, "status": "False"}]}}) == []

@@ -114,6 +114,7 @@ class ClusterModel(KubeletModel):
         self.could_run = False
         self.suspect_nodes: dict[str, int] = {}
         self.notification_targets: frozenset[str] | None = None
+        self.suspend_idle_jobs = False
 
     # --- what tests look at ---
 
@@ -174,6 +175,7 @@ class ClusterModel(KubeletModel):
                 could_run=lambda: self.could_run,
                 suspect_nodes=self.suspect_nodes,
                 notification_targets=self.notification_targets,
+                suspend_idle_jobs=self.suspend_idle_jobs,
                 companions=companions,
                 scheduling_objects=scheduling_objects,
                 kueue=self.kueue(),

@@ -62,7 +62,7 @@ def happenings(found: Mapping[str, Any], waiting: float = 0.0) -> list[str]:
     return [each.happening.value for each in news_of(found, NOW, waiting=waiting)]
 
 
-@pytest.mark.parametrize("kind", ["Succeeded", "Failed", "Hung"])
+@pytest.mark.parametrize("kind", ["Succeeded", "Failed", "Hung", "Idle"])
 def test_a_happening_is_news_until_it_is_notified(kind: str) -> None:
     assert happenings(job(kind)) == [kind]
     assert happenings(job(kind, notified={kind: AT})) == []

@@ -112,6 +112,18 @@ def _one(**fields: Any) -> dict[str, Any]:
             "would delete the values",
         ),
         (
+            {
+                "template": {
+                    "spec": {
+                        **template()["spec"],
+                        "idlePolicy": {"waitingShare": 80, "action": "Suspend"},
+                    }
+                }
+            },
+            "spec.template.spec.idlePolicy.action",
+            "would have the sweep wait",
+        ),
+        (
             {"template": {"spec": {**template()["spec"], "backoffLimit": -1}}},
             "spec.template.spec.backoffLimit",
             "must be",

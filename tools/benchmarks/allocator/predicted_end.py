@@ -290,6 +290,7 @@ def _report(step: float, total: float, now: float) -> Reported:
     return Reported(
         reported_at=moment(now),
         progressed_at=None,
+        waiting_at=None,
         phase="",
         phase_at=None,
         step=step,

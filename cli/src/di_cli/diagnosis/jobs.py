@@ -24,7 +24,7 @@ them in memory.
 """
 _PROBLEMS: Final = (
     *("ReconcileFailed", "SpecInvalid", "PodsRefused", "NotAllocatable", "ReportRejected", "Hung"),
-    "NotifyTargetUnknown",
+    *("Idle", "NotifyTargetUnknown"),
 )
 _SHOWN: Final = 5
 

@@ -20,6 +20,8 @@ from di_cli.views.queued import Place, in_queue, words_of
 from di_cli.views.times import age, local
 
 _WIDTH: Final = 8
+_PROBLEMS: Final = {"MemberSilent": "silent", "Idle": "idle"}
+"""Conditions that `di get` shows, with the first word of their lines."""
 _FULL, _EMPTY = "▇", "▁"
 GPU: Final = "nvidia.com/gpu"
 
@@ -145,13 +147,13 @@ def header(*, wide: bool = False, namespace: bool = False) -> tuple[str, ...]:
     return (*(("NAMESPACE",) if namespace else ()), *(HEADER_WIDE if wide else HEADER))
 
 
-def silent_lines(job: Object) -> list[str]:
-    """Return a line about pods whose heartbeats have stopped; empty without one."""
+def problem_lines(job: Object) -> list[str]:
+    """Return a line about pods whose heartbeats have stopped, and one about learners that wait."""
     conditions = map(mapping, items(mapping(job.get("status")).get("conditions")))
     return [
-        f"silent: {one_line(str(each.get('message') or ''))}"
+        f"{_PROBLEMS[str(each.get('type'))]}: {one_line(str(each.get('message') or ''))}"
         for each in conditions
-        if (each.get("type"), each.get("status")) == ("MemberSilent", "True")
+        if str(each.get("type")) in _PROBLEMS and each.get("status") == "True"
     ]
 
 

@@ -110,6 +110,8 @@ class Config:
     """Whether scalable tasks get a DIJobTask."""
     sweeps: bool
     """Whether DISweeps run."""
+    suspend_idle_jobs: bool
+    """Whether jobs are suspended by their idlePolicy."""
     kueue: bool
     """Whether jobs can have a queue of Kueue."""
     high_priority_class: str | None
@@ -316,6 +318,11 @@ _SETTINGS: Final = (
         "sweeps",
         fields.Boolean(load_default=False),
         "true: DISweeps run, as jobs that they control; needs their definition",
+    ),
+    Setting(
+        "suspend_idle_jobs",
+        fields.Boolean(load_default=False),
+        "true: a job is suspended if its idlePolicy requests it; false: it is only reported",
     ),
     Setting(
         "suspect_taint_percent",

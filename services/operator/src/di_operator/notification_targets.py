@@ -30,6 +30,7 @@ class Happening(StrEnum):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     HUNG = "Hung"
+    IDLE = "Idle"
     WAITING = "Waiting"
     """The job has been Pending for longer than forecast, or than is usual in this cluster."""
 

@@ -385,6 +385,7 @@ def _settings(config: Config) -> Settings:
         high_priority_class=config.high_priority_class,
         companion_kinds=config.companion_kinds,
         notification_targets=frozenset(each.name for each in config.notification_targets),
+        suspend_idle_jobs=config.suspend_idle_jobs,
     )
 
 

@@ -71,7 +71,7 @@ def test_every_reason_of_a_phase_is_explained(reason: Reason) -> None:
 
 
 def test_problems_that_keep_a_job_from_going_on_are_explained() -> None:
-    for problem in (Problem.HUNG, Problem.MEMBER_SILENT, Problem.RECONCILE_FAILED):
+    for problem in (Problem.HUNG, Problem.IDLE, Problem.MEMBER_SILENT, Problem.RECONCILE_FAILED):
         held = {"type": problem.value, "status": "True", "reason": problem.value, "message": "m"}
         found = explain(facts(job("Running", conditions=[held])))
         assert found.cause not in (Cause.UNKNOWN, Cause.RUNNING)

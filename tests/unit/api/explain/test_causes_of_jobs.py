@@ -37,6 +37,15 @@ CASES: dict[Cause, list[Facts]] = {
         seen("Running", "", "", RUNS, conditions=[condition("Hung", value=True, message="step 1")]),
         seen("Failed", "NoProgress", "step 12 for 60 seconds; all 3 restarts are used"),
     ],
+    Cause.IDLE: [
+        seen(
+            "Running",
+            "",
+            "",
+            RUNS,
+            conditions=[condition("Idle", value=True, reason="LearnersWait", message="waited")],
+        ),
+    ],
     Cause.MEMBER_SILENT: [
         seen(
             "Running",
@@ -108,6 +117,22 @@ CASES: dict[Cause, list[Facts]] = {
     ],
     Cause.NAME_TAKEN: [seen("Failed", "PodNameConflict", f"pod {POD} exists already")],
 }
+
+
+@pytest.mark.proves("lifecycle.md#idle-jobs")
+@pytest.mark.parametrize(
+    ("reason", "is_by_policy"), [("SuspendedByPolicy", 1), ("LearnersWait", 0)]
+)
+def test_a_suspension_by_the_idle_policy_is_named(reason: str, is_by_policy: bool) -> None:
+    waited = "the learners have waited for 80 percent of the time"
+    told = [
+        condition("Suspended", value=True, at=50),
+        condition("Idle", value=True, reason=reason, message=waited),
+    ]
+    found = explain(seen("Pending", "JobSuspended", spec={"suspend": True}, conditions=told))
+    assert found.cause is Cause.SUSPENDED
+    assert (f"by its idlePolicy: {waited}" in found.summary) is bool(is_by_policy)
+    assert found.remedy.endswith("di resume cartpole")
 
 
 @pytest.mark.parametrize(

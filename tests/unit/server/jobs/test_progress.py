@@ -54,6 +54,28 @@ def test_only_a_step_that_grows_is_progress(step: float, progressed: str) -> Non
     assert (found["step"], found["reportedAt"], found["progressedAt"]) == (step, LATE, progressed)
 
 
+@pytest.mark.proves("lifecycle.md#idle-jobs", "dijob.md#status/progress")
+def test_only_a_report_with_the_share_of_waiting_renews_its_time() -> None:
+    def told(held: dict[str, Any], now: datetime, **profilings: Any) -> dict[str, Any]:
+        found = status_patch(held, [Report(profilings, lambda _: None)], now).patch
+        assert found is not None
+        progress: dict[str, Any] = found["status"]["progress"]
+        return progress
+
+    held = job()
+    first = told(held, NOW, learnerWaitFrac=0.5)
+    assert first["waitingAt"] == EARLY
+    later = NOW + timedelta(minutes=1)
+    held["status"] = {"profilings": {"learnerWaitFrac": 0.5}, "progress": first}
+    assert told(held, later, envSteps=3) == {
+        "reportedAt": LATE,
+        "progressedAt": LATE,
+        "step": 3,
+    }
+    assert told(held, later, learnerWaitFrac=None) == {"reportedAt": LATE}
+    assert told(held, later, learnerWaitFrac=0.5)["waitingAt"] == LATE
+
+
 def test_a_job_that_begins_again_progresses_from_there() -> None:
     again = after(FIRST, envSteps=3)
     assert after(again, envSteps=4)["progressedAt"] == LATE

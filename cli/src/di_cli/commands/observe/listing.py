@@ -168,7 +168,7 @@ def get(
             _print_rows(sessions[names[0]], jobs, output)
             if len(names) == 1:
                 print_lines(views.shard_lines(jobs[0], sessions[names[0]].now()))
-                print_lines(views.silent_lines(jobs[0]))
+                print_lines(views.problem_lines(jobs[0]))
             suggest(f"di describe {names[0]}", f"di logs {names[0]}")
         if missing:
             raise joined(missing)

@@ -61,6 +61,7 @@ class Cause(StrEnum):
     # The job as a whole.
     DEADLINE = "Deadline"
     HUNG = "Hung"
+    IDLE = "Idle"
     MEMBER_SILENT = "MemberSilent"
     PENDING_TIMEOUT = "PendingTimeout"
     BEING_DELETED = "BeingDeleted"

@@ -127,7 +127,19 @@ def suspended(job: Job) -> Explanation | None:
     if job.spec.get("suspend") is not True or job.phase is Phase.FAILED:
         return None
     since = _since(job.holds("Suspended")) or _since(job.current)
+    idle = job.holds("Idle")
     ago = f" for {span((job.facts.now - since).total_seconds())}" if since is not None else ""
+    if idle is not None and idle.reason == "SuspendedByPolicy":
+        return Explanation(
+            cause=Cause.SUSPENDED,
+            summary=f"{job.facts.name} is suspended{ago} by its idlePolicy: "
+            f"{one_line(idle.message)}",
+            evidence=(
+                Evidence(label="operator", text=idle.message, at=idle.since),
+                *operator_says(job),
+            ),
+            remedy=f"see what its learners waited for, then di resume {job.facts.name}",
+        )
     return Explanation(
         cause=Cause.SUSPENDED,
         summary=f"{job.facts.name} is suspended{ago}{suspender(mapping(job.facts.job), since)}",

@@ -125,6 +125,19 @@ def _silent(job: Job) -> Explanation | None:
     )
 
 
+def _idle(job: Job) -> Explanation | None:
+    idle = job.holds("Idle")
+    if idle is None or job.phase is not Phase.RUNNING:
+        return None
+    return Explanation(
+        cause=Cause.IDLE,
+        summary=_with(f"{job.facts.name} runs, but its learners wait", one_line(idle.message)),
+        evidence=(Evidence(label="operator", text=idle.message, at=idle.since),),
+        remedy="see what they wait for: more collectors, faster environments or fewer learners "
+        f"(di top {job.facts.name}); until then di suspend {job.facts.name} frees its nodes",
+    )
+
+
 def _not_ending(job: Job) -> Explanation | None:
     held = job.holds("PodNotEnding")
     if held is None or job.phase is None or job.phase.is_finished:
@@ -307,6 +320,7 @@ LADDER: Final[tuple[Step, ...]] = (
     _operator_failed,
     _moved_or_restarted,
     _killed_in_place,
+    _idle,
     under_way,
 )
 

@@ -31,7 +31,7 @@ from di_api.spec.job import (
 )
 from di_api.spec.node_check import NodeCheck, NodeCheckAction
 from di_api.spec.process_group import Framework, ProcessGroup
-from di_api.spec.progress import ProgressAction, ProgressPolicy
+from di_api.spec.progress import IdleAction, IdlePolicy, ProgressAction, ProgressPolicy
 from di_api.spec.task import CompletionAction, Task, TaskType, tasks_by_pod
 from di_api.spec.task_service import (
     PortScope,
@@ -65,6 +65,8 @@ __all__ = [
     "FailureRule",
     "Framework",
     "GangScheduler",
+    "IdleAction",
+    "IdlePolicy",
     "JobSpec",
     "MemoryGrowth",
     "NodeCheck",

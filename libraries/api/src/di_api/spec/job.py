@@ -27,7 +27,7 @@ from di_api.spec.kinds import (
     Volumes,
     Whole,
 )
-from di_api.spec.progress import ProgressPolicy
+from di_api.spec.progress import IdlePolicy, ProgressPolicy
 from di_api.spec.task import Task
 from di_api.spec.topology import Topology
 
@@ -280,6 +280,16 @@ class JobSpec:
             about="When a job counts as hung, by the steps that it reports, and what follows.",
             may_change=True,
             absent="progress is not checked",
+        ),
+    ] = None
+    idle_policy: Annotated[
+        IdlePolicy | None,
+        Declared(
+            kind=Struct(IdlePolicy),
+            about="When a job counts as idle, by the share of the time that its learners wait, and "
+            "what follows.",
+            may_change=True,
+            absent="waiting is not checked",
         ),
     ] = None
     suspend: Annotated[

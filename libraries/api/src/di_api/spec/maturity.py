@@ -153,6 +153,14 @@ FEATURES: Final = (
         fields=("JobSpec.progressPolicy",),
     ),
     Feature(
+        name="Idle policy",
+        stage=Stage.ALPHA,
+        page="reference/lifecycle.md#idle-jobs",
+        switch="`spec.idlePolicy`; `operator.suspendIdleJobs` for its action `Suspend`",
+        fields=("JobSpec.idlePolicy",),
+        values=("operator.suspendIdleJobs",),
+    ),
+    Feature(
         name="Actions on the completion of a task",
         stage=Stage.BETA,
         page="reference/lifecycle.md#completed-tasks",

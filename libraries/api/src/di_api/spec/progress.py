@@ -1,4 +1,6 @@
-"""`spec.progressPolicy`: how a job without progress is handled."""
+"""`spec.progressPolicy` and `spec.idlePolicy`: how a job without progress, or with learners that
+wait, is handled.
+"""
 
 from __future__ import annotations
 
@@ -62,3 +64,43 @@ class ProgressPolicy:
             absent="the learners; all tasks of a job without one",
         ),
     ] = ()
+
+
+class IdleAction(StrEnum):
+    """Action for a job whose learners wait, besides the condition and the Warning event."""
+
+    NOTIFY = "Notify"
+    SUSPEND = "Suspend"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdlePolicy:
+    """The share of waiting from which a job counts as idle, and what follows."""
+
+    waiting_share: Annotated[
+        int,
+        Declared(
+            kind=Whole(1, 100),
+            about="Share of the time, in percent, that the learners wait for samples by the job's "
+            "own reports (`learnerWaitFrac`): with this share or more the job counts as idle.",
+            more="[Details](lifecycle.md#idle-jobs).",
+            may_change=True,
+        ),
+    ]
+    seconds: Annotated[
+        int,
+        Declared(
+            kind=Whole(60),
+            about="Seconds for which every report has to have that share.",
+            may_change=True,
+        ),
+    ] = 600
+    action: Annotated[
+        IdleAction,
+        Declared(
+            kind=OneOf(IdleAction),
+            about="Action for an idle job, besides the condition `Idle` and a Warning event. "
+            "`Suspend` sets `suspend`; `di resume` resumes the job.",
+            may_change=True,
+        ),
+    ] = IdleAction.NOTIFY

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from di_api.field_error import ABSENT, FieldError, InvalidSpec, items, mapping, unknown_field
 from di_api.names import SWEEP_KIND
+from di_api.spec import IdleAction
 from di_api.spec.reading import read
 from di_api.spec.weight import weight_error
 from di_api.sweeps.field_path import BadPath, parse_path
@@ -98,6 +99,10 @@ def _of_relations(spec: SweepSpec, raw: Object) -> Iterator[FieldError]:
     for name, rule in _NOT_OF_TRIALS.items():
         if template.get(name) is not None:
             yield FieldError(f"{_TEMPLATE}.spec.{name}", template[name], rule)
+    action = mapping(template.get("idlePolicy")).get("action")
+    if action == IdleAction.SUSPEND:
+        rule = "would have the sweep wait for a trial that does not run; Notify is possible"
+        yield FieldError(f"{_TEMPLATE}.spec.idlePolicy.action", action, rule)
     yield from _of_checkpoint(template)
     listed = [mapping(each) for each in items(raw.get("parameters"))]
     names: set[str] = {SEED} if spec.seeds is not None else set()

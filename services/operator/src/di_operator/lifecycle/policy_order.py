@@ -15,6 +15,7 @@ from di_operator.lifecycle.policies.companions import COMPANIONS
 from di_operator.lifecycle.policies.deadline import DEADLINE
 from di_operator.lifecycle.policies.drain import DRAIN
 from di_operator.lifecycle.policies.forecast import FORECAST
+from di_operator.lifecycle.policies.idle import IDLE
 from di_operator.lifecycle.policies.kueue_admission import QUEUE
 from di_operator.lifecycle.policies.kueue_workloads import WORKLOADS_OF_QUEUE
 from di_operator.lifecycle.policies.node_checks import NODE_CHECKS
@@ -51,6 +52,7 @@ AFTER: Final[tuple[Policy, ...]] = (
     REQUESTED_RESTART,
     PROGRESS,
     # These return no verdicts.
+    IDLE,
     SILENT_MEMBERS,
     COMPANIONS,
     SCHEDULING_OBJECTS,

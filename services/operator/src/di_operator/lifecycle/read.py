@@ -115,6 +115,7 @@ def read_snapshot(
         could_run=sources.could_run,
         suspect_nodes=sources.suspect_nodes,
         notification_targets=sources.notification_targets,
+        suspend_idle_jobs=sources.suspend_idle_jobs,
         placement=asked.placement,
         tasks=asked.tasks,
         slots=slots,

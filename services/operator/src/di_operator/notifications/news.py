@@ -22,6 +22,7 @@ _CONDITIONS: Final = {
     "Succeeded": Happening.SUCCEEDED,
     "Failed": Happening.FAILED,
     "Hung": Happening.HUNG,
+    "Idle": Happening.IDLE,
     "Pending": Happening.WAITING,
 }
 

@@ -22,6 +22,8 @@ class Reported:
     """Time of the last report; None without a report."""
     progressed_at: datetime | None
     """Time at which the step last grew."""
+    waiting_at: datetime | None
+    """Time at which the learners' share of waiting was last reported."""
     phase: str
     """What the program reports to be doing other than steps, such as an evaluation; empty:
     training.
@@ -44,6 +46,7 @@ class Reported:
         return cls(
             reported_at=parse_time(fields.get("reportedAt")),
             progressed_at=parse_time(fields.get("progressedAt")),
+            waiting_at=parse_time(fields.get("waitingAt")),
             phase=phase if isinstance(phase, str) else "",
             phase_at=parse_time(fields.get("phaseAt")),
             step=read_number(step),

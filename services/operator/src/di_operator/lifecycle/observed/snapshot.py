@@ -115,6 +115,8 @@ class Snapshot:
     """Targets that the job may notify; None if notifications are off: the job's own are then not
     validated.
     """
+    suspend_idle_jobs: bool
+    """Whether the operator may suspend the job by its idlePolicy."""
     placement: Placement | None
     """Nodes of the replicas; None for a job that the cluster's scheduler places."""
     tasks: tuple[Task, ...]

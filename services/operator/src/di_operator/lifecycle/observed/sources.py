@@ -41,6 +41,8 @@ class Sources:
     """Nodes that several jobs avoid, each with the number of these jobs."""
     notification_targets: frozenset[str] | None = None
     """Targets that jobs may notify; None if notifications are off."""
+    suspend_idle_jobs: bool = False
+    """Whether the operator may suspend jobs by their idlePolicy."""
     kueue: Kueue | None = None
     """State of Kueue and of the job's Workloads; None if not read yet."""
     aggregator: Template | None = None

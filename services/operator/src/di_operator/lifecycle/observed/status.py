@@ -56,7 +56,7 @@ OWNED_FIELDS = (
     "failures",
     *("groups", "standIns"),
     "admitted",
-    "avoidedNodes",
+    *("avoidedNodes", "idleSince"),
     *("expectedCompletion", "expectedStart", "pace"),
     "startTime",
     "completionTimestamp",

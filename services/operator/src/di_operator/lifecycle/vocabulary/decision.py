@@ -32,7 +32,8 @@ class Settings:
     binds the pods placed by the allocator. ``high_priority_class`` is the PriorityClass of jobs
     with high priority. ``companion_kinds`` are the object kinds that jobs may have as companions.
     ``notification_targets`` are the names of the targets that jobs may notify, None if
-    notifications are off.
+    notifications are off. With ``suspend_idle_jobs`` the operator may suspend jobs by their
+    idlePolicy.
     """
 
     service_domain: str
@@ -45,6 +46,7 @@ class Settings:
     high_priority_class: str | None = None
     companion_kinds: tuple[CompanionKind, ...] = ()
     notification_targets: frozenset[str] | None = None
+    suspend_idle_jobs: bool = False
 
     def priority_class(self, spec: JobSpec) -> str | None:
         """Return the PriorityClass of the pods of a job, None for the cluster's default."""

@@ -455,6 +455,13 @@ class Problem(_Declared):
         "Warning",
         "the job has a `progressPolicy`, and never reported a step; nothing is done about it",
     )
+    IDLE = (
+        "Idle",
+        "Warning",
+        "the learners of the [job](lifecycle.md#idle-jobs) have waited for the time of its "
+        "`idlePolicy`. The condition's reason is `LearnersWait`, or `SuspendedByPolicy` if the "
+        "policy suspends the job",
+    )
     MEMBER_SILENT = (
         "MemberSilent",
         "Warning",

@@ -1,0 +1,199 @@
+"""idlePolicy: the response to a job whose learners wait for most of the time.
+
+The share of waiting is the job's own report (`learnerWaitFrac`). The window lies between two
+reports, and every report in it has the share: nothing is assumed for a time without reports. It
+begins again with a start of the job's pods, with a changed spec, and after a time in which reports
+could not arrive.
+
+The condition is written first, and the suspension follows from what was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from di_api.field_error import mapping
+from di_api.phase import Phase
+from di_api.spec import IdleAction, IdlePolicy
+from di_api.timestamps import format_time
+from di_kube.resources import DIJOBS
+from di_operator.kueue.multikueue import prebuilt_workload
+from di_operator.lifecycle.observed.reported import read_number
+from di_operator.lifecycle.observed.snapshot import Snapshot
+from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.policies.pending_timeout import is_short
+from di_operator.lifecycle.policies.progress import AWAY_LOOK
+from di_operator.lifecycle.policy import Policy, Report
+from di_operator.lifecycle.vocabulary.actions import Patch
+from di_operator.lifecycle.vocabulary.conditions import Aside, is_true, kept
+from di_operator.lifecycle.vocabulary.reasons import Problem
+from di_operator.lifecycle.vocabulary.timestamps import parse_time
+
+SINCE: Final = "idleSince"
+"""The field of the status with the time at which the window began."""
+REASON_WAITS: Final = "LearnersWait"
+REASON_SUSPENDED: Final = "SuspendedByPolicy"
+_NOT_IDLE: Final = Aside(
+    type=Problem.IDLE,
+    value=False,
+    reason="LearnersBusy",
+    message="its learners wait less, it was started again, or its reports stopped",
+)
+_BUSY: Final = Report(conditions=(_NOT_IDLE,))
+"""The report of most jobs: they have no policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """The time in which every report had the share of the policy."""
+
+    policy: IdlePolicy
+    since: datetime
+    """Time at which the window began."""
+    is_over: bool
+    """Whether the window is as long as the policy requires."""
+
+
+def report_idle(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
+    """Return the condition Idle, and the start of the window.
+
+    A window that begins or ends is urgent: a later report could otherwise hide it. So a report
+    causes one more write at most.
+    """
+    conditions, written = snapshot.status.conditions, snapshot.status.raw.get(SINCE)
+    policy = _policy(snapshot)
+    if policy is None and written is None and not is_true(conditions, Problem.IDLE):
+        return _BUSY
+    present = tuple(kept(conditions, Problem.IDLE))
+    if _is_suspended_by_policy(snapshot):
+        return Report(conditions=present)
+    if snapshot.is_frozen or (policy is not None and _awaits_reports(snapshot, policy, now)):
+        return Report(conditions=present, fields={} if written is None else {SINCE: written})
+    window = _window(snapshot, now) if verdict.phase is Phase.RUNNING else None
+    if window is None:
+        return Report(conditions=(_NOT_IDLE,), is_urgent=written is not None)
+    told = _told(snapshot, window) if window.is_over else _NOT_IDLE
+    since = format_time(window.since)
+    return Report(conditions=(told,), fields={SINCE: since}, is_urgent=since != written)
+
+
+def suspend_idle(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
+    """Suspend a job whose written condition says that its policy does."""
+    window = _window(snapshot, now) if verdict.phase is Phase.RUNNING else None
+    if window is None or not window.is_over or not _may_suspend(snapshot, window.policy):
+        return verdict
+    told = snapshot.status.conditions.get(Problem.IDLE)
+    if told is None or (told["status"], told["reason"]) != ("True", REASON_SUSPENDED):
+        return verdict
+    patch = Patch(
+        resource=DIJOBS,
+        namespace=snapshot.namespace,
+        name=snapshot.name,
+        uid=snapshot.uid,
+        resource_version=snapshot.job["metadata"]["resourceVersion"],
+        patch={"spec": {"suspend": True}},
+    )
+    return replace(verdict, actions=(*verdict.actions, patch))
+
+
+def idle_time_left(snapshot: Snapshot, now: datetime) -> float | None:
+    """Return the seconds until the last report is too old; None without a window.
+
+    A window becomes longer by reports alone.
+    """
+    policy = _policy(snapshot)
+    if policy is None or not _is_judged(snapshot):
+        return None
+    if snapshot.reports_since is None:
+        return AWAY_LOOK
+    at = snapshot.status.reported.waiting_at
+    left = policy.seconds - (now - at).total_seconds() if at is not None else 0.0
+    return left if left > 0 else None
+
+
+def _policy(snapshot: Snapshot) -> IdlePolicy | None:
+    return snapshot.spec.idle_policy if snapshot.spec is not None else None
+
+
+def _window(snapshot: Snapshot, now: datetime) -> _Window | None:
+    """Return the present window; None if the policy does not apply, or the last report has a lower
+    share, or is too old.
+    """
+    policy, status = _policy(snapshot), snapshot.status
+    running, arriving, at = status.transitioned, snapshot.reports_since, status.reported.waiting_at
+    if policy is None or running is None or arriving is None or at is None:
+        return None
+    began = max(running, status.reported.phase_at or running)
+    if not _is_judged(snapshot) or at <= max(began, arriving) or _is_old(policy, at, now):
+        return None
+    share = read_number(mapping(status.raw.get("profilings")).get("learnerWaitFrac"))
+    if share is None or not policy.waiting_share / 100 <= share <= 1:
+        return None
+    is_same_spec = status.raw.get("observedGeneration") == snapshot.generation
+    since = parse_time(status.raw.get(SINCE))
+    if since is None or since <= began or not is_same_spec:
+        # Not the time of the report: pods may have started or ended since then.
+        return _Window(policy=policy, since=now, is_over=False)
+    if is_true(status.conditions, Problem.IDLE):
+        # A new leader, or an outage, does not take back what was reported.
+        return _Window(policy=policy, since=since, is_over=True)
+    since = since if since > arriving else now
+    is_over = (at - since).total_seconds() >= policy.seconds
+    return _Window(policy=policy, since=since, is_over=is_over)
+
+
+def _is_judged(snapshot: Snapshot) -> bool:
+    """Return whether the job runs with all that it needs, and no pod of it starts or ends."""
+    status = snapshot.status
+    if snapshot.spec is None or snapshot.spec.suspend:
+        return False
+    if status.phase is not Phase.RUNNING or status.reported.phase:
+        return False
+    # Pods that a drain keeps for a while are surplus or displaced.
+    ending = (snapshot.terminating, snapshot.leaving, snapshot.surplus, snapshot.displaced)
+    return not any(ending) and not is_short(snapshot)
+
+
+def _is_old(policy: IdlePolicy, at: datetime, now: datetime) -> bool:
+    return (now - at).total_seconds() >= policy.seconds
+
+
+def _awaits_reports(snapshot: Snapshot, policy: IdlePolicy, now: datetime) -> bool:
+    """Return whether reports cannot arrive, or none has since they can: nothing is known yet."""
+    at = snapshot.status.reported.waiting_at
+    if at is None or not _is_judged(snapshot):
+        return False
+    if snapshot.reports_since is None:
+        return True
+    return at <= snapshot.reports_since and not _is_old(policy, at, now)
+
+
+def _is_suspended_by_policy(snapshot: Snapshot) -> bool:
+    told = snapshot.status.conditions.get(Problem.IDLE)
+    is_by_policy = told is not None and told["reason"] == REASON_SUSPENDED
+    return is_by_policy and snapshot.spec is not None and snapshot.spec.suspend
+
+
+def _may_suspend(snapshot: Snapshot, policy: IdlePolicy) -> bool:
+    # MultiKueue would not see that the copy of a job in this cluster is suspended.
+    is_allowed = snapshot.suspend_idle_jobs and not prebuilt_workload(snapshot.job)
+    return policy.action is IdleAction.SUSPEND and is_allowed
+
+
+def _told(snapshot: Snapshot, window: _Window) -> Aside:
+    policy = window.policy
+    message = (
+        f"the learners have waited for {policy.waiting_share} percent of the time or more since "
+        f"{format_time(window.since)}, for longer than {count_of(policy.seconds, 'second')}"
+    )
+    if _may_suspend(snapshot, policy):
+        message = f"{message}; its idlePolicy suspends it"
+    elif policy.action is IdleAction.SUSPEND:
+        message = f"{message}; it runs on: this operator may not suspend it"
+    reason = REASON_SUSPENDED if _may_suspend(snapshot, policy) else REASON_WAITS
+    return Aside(type=Problem.IDLE, value=True, reason=reason, message=message)
+
+
+IDLE: Final = Policy(amend=suspend_idle, report=report_idle, due=idle_time_left)
