@@ -133,7 +133,9 @@ def _admitted(schema: Schema, special: Strategies) -> st.SearchStrategy[Any]:
 def _numbers(schema: Schema) -> st.SearchStrategy[int]:
     bits = 32 if schema.get("format") == "int32" else 64
     least, most = schema.get("minimum", -(2 ** (bits - 1))), 2 ** (bits - 1) - 1
-    return st.integers(least, schema.get("maximum", most)) | st.integers(max(least, 0), 3)
+    return st.integers(least, schema.get("maximum", most)) | st.integers(
+        max(least, 0), max(least, 3)
+    )
 
 
 def _texts(schema: Schema) -> st.SearchStrategy[str]:

@@ -59,6 +59,7 @@ MANY: Object = {
     "activeDeadlineSeconds": 100,
     "pendingTimeoutSeconds": 100,
     "progressPolicy": {"timeoutSeconds": 100},
+    "idlePolicy": {"waitingShare": 80},
     "ttlSecondsAfterFinished": 100,
     "tasks": [
         {
@@ -123,6 +124,7 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "activeDeadlineSeconds": (200, None),
     "pendingTimeoutSeconds": (200, None),
     "progressPolicy": ({"timeoutSeconds": 200}, {"timeoutSeconds": 100, "action": "FailJob"}, None),
+    "idlePolicy": ({"waitingShare": 90}, {"waitingShare": 80, "action": "Suspend"}, None),
     "ttlSecondsAfterFinished": (200, None),
 }
 TASK_CHANGES: dict[str, tuple[object, ...]] = {
