@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -78,13 +79,20 @@ async def test_a_job_is_followed_from_pending_to_its_end_without_a_reload(
 
         def ran() -> bool:
             shown_meanwhile = tab.run("return window.shown")
-            # Times are of whole seconds: a phase of less is not drawn.
             drawn = [text.split()[0] for text in tab.run(_PHASES)]
             all_run = ("Running" in each and "help 2 of 2" in each for each in shown_meanwhile)
             return "Running" in drawn and any(all_run)
 
+        async def has_run_for_a_second() -> bool:
+            # Times are of whole seconds: a phase within one of them is not drawn.
+            conditions = (await testbed.status("a"))["conditions"]
+            (runs,) = (each for each in conditions if each["type"] == "Running")
+            began = datetime.fromisoformat(runs["lastTransitionTime"])
+            return datetime.now(UTC) - began >= timedelta(seconds=1)
+
         async with testbed.operator():
             await asyncio.to_thread(wait_until, ran, what="the page to show that all run")
+            await testbed.until(has_run_for_a_second, "a second to pass")
             for pod in await testbed.pods("a"):
                 await testbed.kubelet.finish(namespace, pod)
             await asyncio.to_thread(tab.sees, "#head", "Succeeded")
