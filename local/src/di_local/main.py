@@ -21,9 +21,9 @@ from di_api.dns_names import job_name_of
 from di_api.field_error import InvalidSpec, mapping
 from di_api.names import (
     CHECKPOINT_VOLUME,
-    artifacts_volume,
 )
 from di_api.phase import Phase
+from di_api.spec.artifact import artifacts_volume
 from di_api.spec.task import TaskType
 from di_api.sweeps import trial_name
 from di_local.addresses import NoAddress

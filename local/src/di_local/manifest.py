@@ -19,9 +19,8 @@ from di_api.names import (
     GROUP,
     KIND,
     SWEEP_KIND,
-    artifacts_volume,
 )
-from di_api.spec.artifact import USUAL
+from di_api.spec.artifact import USUAL, artifacts_volume
 from di_api.spec.task import TaskType
 from di_kube.safe_yaml import BadYaml, load_documents
 

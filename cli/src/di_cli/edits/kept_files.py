@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from di_api.base_template import with_base
 from di_api.field_error import items, mapping
-from di_api.names import CHECKPOINT_VOLUME, artifacts_folder
+from di_api.names import CHECKPOINT_VOLUME
 from di_api.pods.main_container import main_container
 from di_api.spec import Checkpoint
+from di_api.spec.artifact import artifacts_folder
 from di_api.validation.templates.rules import coordinated_templates
 
 Object = Mapping[str, Any]

@@ -307,10 +307,6 @@ SERVER_ACCESS_DIR: Final = "/var/run/secrets/di-server"
 """Directory of the token for di-server, and of its CA certificates."""
 CHECKPOINT_VOLUME: Final = "di-checkpoint"
 """Name of the volume of the claim that contains checkpoints."""
-MOST_ARTIFACTS: Final = 8
-"""Artifacts of one job."""
-ARTIFACTS_FOLDER: Final = "di-artifacts"
-"""Folder of the artifacts of all jobs, at the top of a volume."""
 CODE_VOLUME: Final = "di-code"
 """Name of the volume with the unpacked files of `spec.code`."""
 CODE_BUNDLE_VOLUME: Final = "di-code-bundle"
@@ -380,18 +376,6 @@ def service_name(job: str) -> str:
 def code_config_maps(first: str, parts: int | None) -> list[str]:
     """Return the ConfigMaps of a bundle in order of its parts."""
     return [first, *(f"{first}.{number}" for number in range(2, (parts or 1) + 1))]
-
-
-def artifacts_volume(number: int) -> str:
-    """Return the name of the volume of the claim with this number among those of artifacts."""
-    return f"di-artifacts-{number}"
-
-
-def artifacts_folder(job: str, uid: str, artifact: str) -> str:
-    """Return the folder with an artifact of a job on its volume, with a folder for each pod.
-
-    Another job of the same name has another folder, by its UID."""
-    return f"{ARTIFACTS_FOLDER}/{job}.{uid}/{artifact}"
 
 
 def nodes_config_map_name(job: str) -> str:

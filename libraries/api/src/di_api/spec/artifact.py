@@ -11,6 +11,10 @@ from di_api.spec.kinds import Label, Labels, Text
 
 USUAL: Final = {"name": "results", "path": "/results"}
 """Name and path of the artifacts of a program that is submitted without a manifest."""
+MOST_ARTIFACTS: Final = 8
+"""Artifacts of one job."""
+ARTIFACTS_FOLDER: Final = "di-artifacts"
+"""Folder of the artifacts of all jobs, at the top of a volume."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +60,15 @@ class Artifact:
             absent="all pods of the job",
         ),
     ] = ()
+
+
+def artifacts_volume(number: int) -> str:
+    """Return the name of the volume of the claim with this number among those of artifacts."""
+    return f"di-artifacts-{number}"
+
+
+def artifacts_folder(job: str, uid: str, artifact: str) -> str:
+    """Return the folder with an artifact of a job on its volume, with a folder for each pod.
+
+    Another job of the same name has another folder, by its UID."""
+    return f"{ARTIFACTS_FOLDER}/{job}.{uid}/{artifact}"

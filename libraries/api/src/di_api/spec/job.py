@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-from di_api.names import MOST_ARTIFACTS
-from di_api.spec.artifact import Artifact
+from di_api.spec.artifact import MOST_ARTIFACTS, Artifact
 from di_api.spec.bounds import MAX_COMPANIONS, MAX_INT64, MAX_RESTARTED_AT, MAX_TASKS
 from di_api.spec.checkpoint import Checkpoint
 from di_api.spec.code import Code

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from di_api import names
 from di_api.field_error import ABSENT, FieldError, items, mapping
+from di_api.spec.artifact import MOST_ARTIFACTS, artifacts_volume
 from di_api.validation.mounts import (
     ending_volume,
     in_own_directory,
@@ -22,7 +23,7 @@ from di_api.validation.templates.rules import coordinated_templates
 _LIST: Final = "spec.artifacts"
 _EXAMPLE: Final = "/results"
 _OURS: Final = (names.NODES_FILE_DIR, names.SERVER_ACCESS_DIR, names.CODE_BUNDLE_DIR)
-_VOLUMES: Final = tuple(map(names.artifacts_volume, range(names.MOST_ARTIFACTS)))
+_VOLUMES: Final = tuple(map(artifacts_volume, range(MOST_ARTIFACTS)))
 _USE: Final = "is the name of a volume of spec.artifacts"
 
 Item = tuple[str, Mapping[str, Any]]
@@ -117,7 +118,7 @@ def _share_tasks(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _items(spec: Mapping[str, Any]) -> list[Item]:
-    listed = items(spec.get("artifacts"))[: names.MOST_ARTIFACTS]
+    listed = items(spec.get("artifacts"))[:MOST_ARTIFACTS]
     return [(f"{_LIST}[{index}]", mapping(each)) for index, each in enumerate(listed)]
 
 

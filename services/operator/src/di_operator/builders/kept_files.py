@@ -9,6 +9,7 @@ from typing import Any
 from di_api import names
 from di_api.field_error import mapping
 from di_api.spec import MAX_INT64, Artifact, Checkpoint
+from di_api.spec.artifact import artifacts_folder, artifacts_volume
 from di_operator.builders.containers import with_environment, with_volumes
 
 Object = Mapping[str, Any]
@@ -79,10 +80,10 @@ def with_artifacts(body: dict[str, Any], artifacts: Sequence[Artifact]) -> dict[
     for each in found:
         claim = each.persistent_volume_claim
         if claim and claim not in claims:
-            claims[claim] = names.artifacts_volume(len(added))
+            claims[claim] = artifacts_volume(len(added))
             source = {"persistentVolumeClaim": {"claimName": claim}}
             added.append({"name": claims[claim], **source})
-        folder = names.artifacts_folder(owner["name"], owner["uid"], each.name)
+        folder = artifacts_folder(owner["name"], owner["uid"], each.name)
         volume = claims[claim] if claim else each.volume
         mounts.append({"name": volume, "mountPath": each.path, "subPath": f"{folder}/{name}"})
     env = {names.ENV_ARTIFACTS_DIR: found[0].path}
