@@ -48,7 +48,7 @@ class Run(Command):
 
     def example(self, file: str, *words: str) -> Program:
         """Start `di run` of an example."""
-        # A pipe that nobody reads would stop it.
+        # A pipe that is not read would stop it.
         with (self.path / "said").open("w") as said:
             return Program(
                 [Path(sys.executable).with_name("di"), "run", ROOT / "examples" / file, *words],

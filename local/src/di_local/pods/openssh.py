@@ -88,7 +88,7 @@ def main() -> int:
     """Run the command that is the first argument; return the exit code of the process."""
     name, *arguments = sys.argv[1:]
     if name == "ssh-keygen":
-        # The key of nobody: the socket's permissions decide who may log in.
+        # A key without a user: the socket's permissions decide who may log in.
         print("none none")
         return 0
     return {"ssh": log_in, "sshd": serve}[name](arguments)
