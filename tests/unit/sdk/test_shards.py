@@ -265,9 +265,10 @@ def test_positions_of_di_server_have_ranges() -> None:
 class Source:
     """Gives out what a worker asks for, and notes how many that was."""
 
-    def __init__(self) -> None:
+    def __init__(self, ahead: float = 2.0) -> None:
         self.asked: list[int] = []
         self.after = 0
+        self.ahead = ahead
         self.changed = threading.Condition()
 
     def take(self, said: Any) -> Answer:
@@ -276,7 +277,7 @@ class Source:
             pieces = tuple(Piece(self.after + i, 0, 0, 1) for i in range(said["number"]))
             self.after += said["number"]
             self.changed.notify_all()
-        return Answer(0, pieces, frozenset(), 0, 10**6, False, 0.0)
+        return Answer(0, pieces, frozenset(), 0, 10**6, False, 0.0, self.ahead)
 
     def position(self) -> dict[str, Any]:
         return {}
@@ -300,6 +301,25 @@ def test_a_fast_worker_asks_for_many_at_once(clock: Clock) -> None:
         clock.pass_(0.001)
     source.most(worker.AT_ONCE)
     found.close()
+
+
+@pytest.mark.parametrize(
+    ("ahead", "lease", "most"), [(1.0, 60, 10), (6.0, 60, 60), (60.0, 60, 128), (60.0, 20, 50)]
+)
+def test_a_worker_asks_for_the_seconds_of_work_that_it_is_told(
+    clock: Clock, ahead: float, lease: float, most: int
+) -> None:
+    source = Source(ahead)
+    found = Worker(source, lease_seconds=lease, clock=clock)
+    for _ in range(4 * most):
+        piece = found.next()
+        assert piece is not None
+        # A little less than a tenth: rounding takes none away.
+        clock.pass_(0.0999)
+        found.done(piece.index)
+    source.most(most)
+    found.close()
+    assert max(source.asked) == most
 
 
 def test_a_slow_worker_asks_for_nothing_ahead(clock: Clock) -> None:

@@ -1,10 +1,13 @@
-"""How soon a worker gets its next data shards, and how many shards a second all of them get.
+"""How long a program waits for its next data shard, and how many shards a second all workers get.
 
     python -m tools.benchmarks.servers.data_shards [--workers 1000] [--servers 1] [--batch 64]
 
 The pods of one job ask di-servers for shards at a fixed rate: each asks for a batch, reports it as
 done with its next request, and so on. The time of a request is that until its whole answer has
 come. Pods are objects without a kubelet; their requests come from their own addresses.
+
+Twenty workers are programs with the package, in a process beside. Their time is that of a call for
+the next shard, which the package has mostly asked for before. Their first half does not count.
 """
 
 from __future__ import annotations
@@ -12,17 +15,28 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypedDict
 
 from di_kube.config import load_config
 from di_kube.resources import DIJOBS
 from di_kube.sync import SyncKubeClient
-from tests.integration.di_server import Object, ServerProcess, running_servers, set_status
+from di_orchestrator.data_shards.requests import Plan, Remote
+from di_orchestrator.data_shards.worker import Worker
+from di_orchestrator.server.exchange import Answer, Request, Silence
+from tests.integration.di_server import (
+    Object,
+    ServerProcess,
+    running_servers,
+    session_from,
+    set_status,
+)
 from tools.benchmarks import processes, samples
 from tools.benchmarks.samples import Spread
 from tools.benchmarks.servers.members import address_of, pods_of_a_job
@@ -31,7 +45,9 @@ from tools.benchmarks.testbed import Testbed, control_plane
 WORKERS = 1000
 RATE = 10_000
 """Shards a second of all workers together."""
+PROGRAMS = 20
 _EPOCHS = 1000
+_SIZE = 10**9
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
@@ -44,6 +60,8 @@ class ShardsResult(TypedDict):
     shards_per_second: float
     requests_per_second: float
     answer_ms: Spread
+    program_ms: Spread
+    """How long a program waits for a shard."""
     writes_per_second: float
     job_bytes: int
     """Of the job as JSON at the end, which each write puts into etcd."""
@@ -72,12 +90,19 @@ async def measure(
             path = running[0].members_of(job).removeprefix(running[0].url)
             crowd = [
                 _Worker(number, path.replace("/members", "/shards/prompts"), running, batch)
-                for number in range(workers)
+                for number in range(PROGRAMS, workers)
             ]
             api_server = testbed.pids["kube-apiserver"]
-            return await _measure(
-                lambda: _stored(kube, job), running, api_server, crowd, seconds=seconds
-            )
+            context = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(1, mp_context=context) as beside:
+                # As long as the crowd, with its first round.
+                asked = (running[0].url, f"{namespace}/{job['metadata']['name']}", workers / RATE)
+                whole = seconds + workers * batch / RATE
+                programs = asyncio.wrap_future(beside.submit(waits_of_programs, *asked, whole))
+                found = await _measure(
+                    lambda: _stored(kube, job), running, api_server, crowd, seconds=seconds
+                )
+                return {**found, "program_ms": samples.spread(await programs)}
 
 
 async def _measure(
@@ -107,6 +132,7 @@ async def _measure(
         "shards_per_second": round(len(times) * batch / passed, 1),
         "requests_per_second": round(len(times) / passed, 1),
         "answer_ms": samples.spread(times),
+        "program_ms": samples.spread(times),
         "writes_per_second": round((after - before) / passed, 1),
         "job_bytes": size,
         "cpu_share": round((_cpu(servers) - cpu) / passed, 3),
@@ -156,7 +182,7 @@ class _Worker:
 
     async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked: dict[str, Any] = {
-            "size": 10**9,
+            "size": _SIZE,
             "shuffle": True,
             "epochs": _EPOCHS,
             "worker": f"worker-{self._number}",
@@ -175,6 +201,52 @@ class _Worker:
         assert answer.startswith(b"HTTP/1.1 200 "), body
         self._held = [shard["index"] for shard in json.loads(body)["data"]["shards"]]
         self.given += self._held
+
+
+def waits_of_programs(url: str, job: str, work: float, seconds: float) -> list[float]:
+    """Return how long programs waited for each of their shards, in seconds.
+
+    Args:
+        job: `<namespace>/<name>`.
+        work: seconds on a shard.
+        seconds: how long they run; the first half does not count.
+    """
+    with ThreadPoolExecutor(PROGRAMS) as pool:
+        found = [
+            pool.submit(_program, number, url, job, work, seconds) for number in range(PROGRAMS)
+        ]
+        return [wait for each in found for wait in each.result()]
+
+
+def _program(number: int, url: str, job: str, work: float, seconds: float) -> list[float]:
+    plan = Plan(_SIZE, 1, _EPOCHS, shuffle=True, seed=0, lease_seconds=60, records="")
+    waits: list[float] = []
+    with session_from(address_of(number)) as session:
+
+        def send(request: Request) -> Answer | Silence:
+            try:
+                found = session.request(
+                    request.method,
+                    f"{url}{request.path}",
+                    json=request.body,
+                    timeout=request.seconds,
+                )
+            except OSError as error:
+                return Silence(str(error))
+            return Answer(found.status_code, found.content)
+
+        remote = Remote.of(job, "prompts", plan, worker=f"program-{number}", send=send)
+        worker = Worker(remote, lease_seconds=60)
+        began = time.monotonic()
+        while (now := time.monotonic()) < began + seconds:
+            piece = worker.next()
+            assert piece is not None
+            if now > began + seconds / 2:
+                waits.append(time.monotonic() - now)
+            time.sleep(work)
+            worker.done(piece.index)
+        worker.close()
+    return waits
 
 
 async def _main(options: argparse.Namespace) -> ShardsResult:

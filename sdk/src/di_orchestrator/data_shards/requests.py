@@ -16,6 +16,9 @@ from di_orchestrator.server.exchange import Patience, Request, ask
 
 T = TypeVar("T")
 
+DEFAULT_AHEAD = 2.0
+"""Seconds of work that a worker asks for while it is not told how many."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -68,6 +71,8 @@ class Answer:
         done, total: numbers of shards of all epochs.
         is_finished: whether all are done.
         retry_after: seconds until a worker without a shard should ask again.
+        ahead: seconds of work to ask for at once: more with many workers, so that all together
+            send few requests.
     """
 
     generation: int
@@ -77,6 +82,7 @@ class Answer:
     total: int
     is_finished: bool
     retry_after: float
+    ahead: float = DEFAULT_AHEAD
 
 
 class Remote:
@@ -169,6 +175,8 @@ def _answer(found: Mapping[str, Any]) -> Answer:
         total=int(found["total"]),
         is_finished=bool(found["finished"]),
         retry_after=float(found["retryAfter"]),
+        # A di-server of an earlier version does not say it.
+        ahead=float(found.get("ahead", DEFAULT_AHEAD)),
     )
 
 

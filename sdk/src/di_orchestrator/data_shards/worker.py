@@ -8,16 +8,14 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from di_orchestrator.data_shards.requests import Answer, Piece
+from di_orchestrator.data_shards.requests import DEFAULT_AHEAD, Answer, Piece
 from di_orchestrator.errors import Unreachable
 from di_orchestrator.server.exchange import Clock
 from di_orchestrator.warnings_once import Warnings
 
-AT_ONCE = 64
-"""Maximum number of shards in a request."""
-WORK_SECONDS = 2.0
-"""How many seconds of work a request asks for. With less, a thousand workers send more requests
-than a server can answer.
+AT_ONCE = 128
+"""Maximum number of shards in a request: a worker that has half of them left asks for more, and
+may hold 256.
 """
 SLOW_PART = 0.25
 """Part of the lease from which on a shard takes long: none is then asked for ahead."""
@@ -143,10 +141,13 @@ class Worker:
         """Return how many shards to ask for; 0: none."""
         if self._is_over():
             return 0
-        seconds = WORK_SECONDS if self._seconds is None else self._seconds
+        told = DEFAULT_AHEAD if self._answer is None else self._answer.ahead
+        # With more, the lease could be over before the next request renews it.
+        work = min(told, SLOW_PART * self._lease)
+        seconds = work if self._seconds is None else self._seconds
         if seconds > SLOW_PART * self._lease:
             return int(bool(self._waiting and not self._ahead))
-        most = max(1, min(AT_ONCE, int(WORK_SECONDS / max(seconds, 0.001))))
+        most = max(1, min(AT_ONCE, int(work / max(seconds, 0.001))))
         return most if len(self._ahead) <= most // 2 else 0
 
     def _run(self) -> None:

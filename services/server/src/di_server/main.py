@@ -143,7 +143,7 @@ def build_app(
                     jobs=jobs,
                     pods=pods,
                     updates=updates,
-                    waiting=max(1, settings.threads // 4),
+                    waiting=max(1, settings.threads // 2),
                     clock=clock,
                     now=now,
                     sleep=sleep,

@@ -170,6 +170,36 @@ def test_a_burst_of_writes_is_not_delayed_and_then_keeps_the_pace() -> None:
     assert [at - later for at, _, _ in bench.writes[5:]] == [0, 0, 0, 0.5]
 
 
+def test_slow_writes_are_rarer() -> None:
+    bench = Bench(pace=Pace(interval=0.1, share=0.25))
+    began = bench.clock.now
+
+    def takes_half_a_second() -> None:
+        bench.clock.now += 0.5
+
+    bench.before_write = takes_half_a_second
+    for number in range(3):
+        bench.submit(number)
+    ends = [round(now - began, 3) for now, _, _ in bench.writes]
+    assert ends == [0.5, 2.5, 4.5]
+
+
+def test_a_slow_write_that_fails_delays_the_next_one_too() -> None:
+    bench = Bench(pace=Pace(interval=0.1, share=0.25))
+    began = bench.clock.now
+
+    def fails() -> None:
+        bench.clock.now += 0.5
+        raise Busy("no answer", retry_after=1)
+
+    bench.before_write = fails
+    with pytest.raises(Busy):
+        bench.submit(1)
+    bench.before_write = lambda: None
+    bench.submit(2)
+    assert bench.writes[-1][0] - began == pytest.approx(2.0)
+
+
 def test_requests_that_arrive_during_a_write_share_the_next_one() -> None:
     bench = Bench(pace=Pace(interval=0.001, burst=1000))
     numbers = range(100)

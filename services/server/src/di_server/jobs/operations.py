@@ -363,7 +363,16 @@ TAKE_SHARDS: Final = JobOperation(
     errors={422: "A value beyond its bound.", 409: "The data set is divided in another way."},
     data={
         "type": "object",
-        "required": ["generation", "shards", "lost", "done", "total", "finished", "retryAfter"],
+        "required": [
+            "generation",
+            "shards",
+            "lost",
+            "done",
+            "total",
+            "finished",
+            "retryAfter",
+            "ahead",
+        ],
         "properties": {
             **_COUNTS,
             "shards": {
@@ -377,6 +386,7 @@ TAKE_SHARDS: Final = JobOperation(
             "lost": {**_INDEXES, "description": "What it holds and others have by now."},
             "finished": {"type": "boolean", "description": "Whether every shard is done."},
             "retryAfter": {"type": "integer", "description": "Seconds, if there is no shard now."},
+            "ahead": {"type": "number", "description": "Seconds of work to ask for at once."},
         },
     },
     is_frequent=True,

@@ -22,8 +22,11 @@ from di_server.storage.jobs import JobStore
 from di_server.storage.pods import PodStore
 from di_server.storage.updates import JobUpdates
 
-PACE: Final = Pace(interval=0.02, burst=50)
-"""Up to 50 writes a second for each job: below that a request is not delayed."""
+PACE: Final = Pace(interval=0.02, burst=50, share=0.5)
+"""Up to 50 writes a second for each job, in half of the time: below that a request is not
+delayed. A thousand workers make a write slow; without the share they took a whole processor of the
+API server, which belongs to all jobs.
+"""
 _KNOWN: Final = 16
 """Number of jobs whose last written state is kept, which saves reading it for the next write."""
 

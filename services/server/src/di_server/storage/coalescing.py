@@ -37,10 +37,13 @@ class Pace:
     Attributes:
         interval: seconds between two writes, on average.
         burst: number of writes that can follow each other without these seconds.
+        share: maximum part of the time that writes of the job take. A large job, or a busy API
+            server, makes them slow, so there are fewer.
     """
 
     interval: float = INTERVAL
     burst: int = 1
+    share: float = 1.0
 
 
 class Coalescer(Generic[T, R]):
@@ -121,7 +124,13 @@ class Coalescer(Generic[T, R]):
             try:
                 if not has_turn:
                     raise _too_slow()
-                batch.outcomes.set_result(self._write(ref, batch.items, deadline))
+                began = self._clock()
+                try:
+                    outcomes = self._write(ref, batch.items, deadline)
+                finally:
+                    # Before the callers return: their next requests keep the pace.
+                    self._spend_time(ref, self._clock() - began)
+                batch.outcomes.set_result(outcomes)
             except BaseException as error:
                 batch.outcomes.set_exception(error)
         finally:
@@ -140,6 +149,14 @@ class Coalescer(Generic[T, R]):
         now = self._clock()
         self._spent[ref] = max(now, self._spent.get(ref, now)) + self._pace.interval
         self._spent.move_to_end(ref)
+
+    def _spend_time(self, ref: JobRef, seconds: float) -> None:
+        """Delay the next write by what this one took beyond its share of the interval."""
+        beyond = seconds / self._pace.share - self._pace.interval
+        if beyond > 0:
+            with self._lock:
+                self._spent[ref] = self._spent.get(ref, self._clock()) + beyond
+                self._spent.move_to_end(ref)
 
     @staticmethod
     def _outcome(batch: _Batch[T, R], place: int, deadline: Deadline) -> R:

@@ -53,6 +53,7 @@ def test_workers_get_the_next_records_and_report_what_is_done(harness: Harness) 
             "total": 6,
             "finished": False,
             "retryAfter": 1,
+            "ahead": 1.0,
         },
     )
     assert given(harness, "b") == [2]
@@ -229,6 +230,13 @@ def test_leases_beyond_the_size_of_the_object_wait(
     assert take(harness, holds=[0], number=0)[0] == 200
     status, message = take(harness, "another-worker")
     assert (status, "take 250 bytes" in message) == (503, True)
+
+
+def test_many_workers_ask_for_more_at_once(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "REQUESTS_A_SECOND", 0.5)
+    assert [take(harness, worker)[1]["ahead"] for worker in "abc"] == [2.0, 4.0, 6.0]
 
 
 def test_an_edited_table_is_named_and_repaired_by_a_position(harness: Harness) -> None:

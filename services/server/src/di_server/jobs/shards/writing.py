@@ -37,6 +37,12 @@ LEASE_BYTES: Final = 36
 """Bytes of a lease in the status, beside the worker's name and its shards."""
 SLOW_SHOWN: Final = 10
 """Maximum number of slow workers in an answer."""
+REQUESTS_A_SECOND: Final = 100
+"""Requests of all workers of a data set that are aimed at: with many workers each asks for more
+shards at once.
+"""
+LEAST_AHEAD: Final = 1.0
+"""Seconds of work that a worker of few is told to ask for."""
 RETRY_SECONDS: Final = 1
 """Seconds after which a worker without a shard should ask again."""
 NEW_SECONDS: Final = 10
@@ -226,6 +232,7 @@ class _Board:
             "total": table.plan.total,
             "finished": table.is_finished,
             "retryAfter": RETRY_SECONDS,
+            "ahead": max(LEAST_AHEAD, round(len(table.leases) / REQUESTS_A_SECOND, 1)),
         }
 
     def _table(self, name: str) -> Table | None:
