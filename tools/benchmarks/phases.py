@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from di_api.spec import MAX_PODS
-from tools.benchmarks import admission, node
+from tools.benchmarks import admission, creates, node
 from tools.benchmarks.api_server import requests
 from tools.benchmarks.operator import idle, largest, latency, memory, throughput
 from tools.benchmarks.operator.throughput import Run
@@ -158,6 +158,13 @@ async def admissions(bench: Bench) -> Results:
     return dict(await admission.measure(rate=200, seconds=15 * min(1.0, 3 * bench.scale)))
 
 
+async def created(bench: Bench) -> Results:
+    """Jobs created with and without the webhook."""
+    async with control_plane(bench.logs) as testbed:
+        number = bench.count(200)
+        return dict(await creates.measure(testbed, creates=number, burst=number))
+
+
 async def rest(bench: Bench) -> Results:
     """di-server and the operator behind it."""
     async with control_plane(bench.logs) as testbed, testbed.kubelet():
@@ -202,6 +209,7 @@ PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "many_jobs": many_jobs,
     "memory": held,
     "admission": admissions,
+    "creates": created,
     "rest_scaling": rest,
     "coordinators": coordinated,
     "members": boards,

@@ -244,6 +244,22 @@ def targets(results: Results) -> Iterator[Target]:
         latency = found["latency_ms"]
         yield Target(what="admission, 200/s, p50", value=latency["p50"], bound=3, unit="ms")
         yield Target(what="same, p99", value=latency["p99"], bound=15, unit="ms")
+    yield from _targets_of_requests(results)
+
+
+def _targets_of_requests(results: Results) -> Iterator[Target]:
+    if found := results.get("creates"):
+        judged, other = found["with_webhook_ms"], found["without_ms"]
+        added = "a job of four tasks is created: added by admission"
+        yield Target(what=f"{added}, p50", value=judged["p50"] - other["p50"], bound=8, unit="ms")
+        yield Target(what="same, p99", value=judged["p99"] - other["p99"], bound=25, unit="ms")
+        bursts = (found["burst_with_webhook_ms"], found["burst_without_ms"])
+        yield Target(
+            what=f"same, {found['burst']} jobs by one `kubectl create`, a job",
+            value=samples.median([one - two for one, two in zip(*bursts, strict=True)]),
+            bound=8,
+            unit="ms",
+        )
     if found := results.get("rest_scaling"):
         acknowledged, there = found["acknowledged_ms"]["p99"], found["pods_there_ms"]["p99"]
         memory = found["server_memory_mib"]

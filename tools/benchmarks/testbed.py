@@ -77,6 +77,8 @@ class Testbed:
         self._cluster = cluster
         self._rival: Rival | None = None
         self.kubeconfig = cluster.kubeconfig
+        self.kubectl = cluster.binary("kubectl")
+        self.host_address = cluster.host_address
         self._logs = logs
         self._numbers = itertools.count(1)
         self.pids = {one.name: one.pid for one in cluster.status() if one.pid is not None}
