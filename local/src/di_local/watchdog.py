@@ -23,6 +23,8 @@ MARK = "DI_LOCAL_RUN"
 _PATIENCE_SECONDS = 10.0
 _LOOK_SECONDS = 0.01
 _ENGINE_SECONDS = 60.0
+_ENV_START = 50 - 3
+"""Index of field 50, `env_start`, behind the name of the program, which is field 2."""
 
 
 def start(mark: str, secret: Path, engine: Sequence[str] = ()) -> subprocess.Popen[bytes]:
@@ -75,18 +77,38 @@ def _asked(words: Sequence[str]) -> str:
     ).stdout
 
 
-def marked(mark: str) -> Iterator[int]:
+def marked(mark: str, proc: Path = Path("/proc")) -> Iterator[int]:
     """Yield the processes that were started with that mark, from /proc."""
     wanted = f"{MARK}={mark}".encode()
-    for entry in Path("/proc").iterdir():
+    for entry in proc.iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
             continue
         try:
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+            if wanted in _environ(entry).split(b"\0"):
                 yield int(entry.name)
         except OSError:
             # It has ended, or belongs to another user.
             continue
+
+
+def _environ(entry: Path) -> bytes:
+    """Return the variables of a process. They are empty for a moment while its program is being
+    started, and such a process would be missed.
+    """
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        found = (entry / "environ").read_bytes()
+        if found or not _is_starting(entry) or time.monotonic() > until:
+            return found
+        time.sleep(_LOOK_SECONDS)
+
+
+def _is_starting(entry: Path) -> bool:
+    """Return whether a process has a program, but no variables yet (proc_pid_stat(5))."""
+    # A thread of the kernel, or a process that has ended, has no program: OSError.
+    (entry / "exe").readlink()
+    fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+    return fields[_ENV_START] == b"0"
 
 
 if __name__ == "__main__":

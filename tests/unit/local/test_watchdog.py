@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from di_local import watchdog
 from tests.programs import Program
@@ -50,6 +53,36 @@ def test_all_processes_with_a_runs_mark_are_ended_and_no_others(tmp_path: Path) 
         assert ours.wait(DEADLINE) == -signal.SIGKILL
         assert other.poll() is None
         assert not [*watchdog.marked(mark)]
+
+
+def test_a_process_whose_program_is_being_started_is_not_missed(tmp_path: Path) -> None:
+    looked = threading.Event()
+
+    class Proc(type(tmp_path)):  # type: ignore[misc]
+        """Notes that the variables of a process were read."""
+
+        @override
+        def read_bytes(self) -> bytes:
+            if self.name == "stat":
+                looked.set()
+            return super().read_bytes()  # type: ignore[no-any-return]
+
+    def process(pid: int, env_start: int, environ: str) -> Path:
+        folder = tmp_path / str(pid)
+        folder.mkdir()
+        (folder / "exe").symlink_to("/usr/bin/python3")
+        stat = [f"{pid} (python (3))", "R", *("1" for _ in range(46)), str(env_start), "0"]
+        (folder / "stat").write_text(" ".join(stat))
+        (folder / "environ").write_text(environ)
+        return folder
+
+    process(2**22 + 1, 4096, "")  # it has no variables
+    ours = process(2**22 + 2, 0, "")
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: [*watchdog.marked("run", Proc(tmp_path))])
+        assert looked.wait(DEADLINE)
+        (ours / "environ").write_text(f"A=1\0{watchdog.MARK}=run\0")
+        assert found.result(DEADLINE) == [2**22 + 2]
 
 
 def test_containers_of_a_run_are_removed_by_their_label(tmp_path: Path, engine: Path) -> None:
