@@ -163,6 +163,43 @@ def test_a_process_goes_on_alone_when_no_first_one_answers(
     assert "rank 1 decides for itself when to save and stop" in caplog.text
 
 
+def lose(first: FirstProcess) -> None:
+    """Close its sockets as the end of a killed process does."""
+    first._wake.send(b".")
+    first._thread.join()
+    for each in (first._listener, *(link.sock for link in first._links.values())):
+        each.close()
+
+
+def test_a_process_goes_on_alone_at_once_when_the_first_one_is_killed(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with first_process() as (first, place):
+        other = Follower(place, SECRET, lambda: False, clock=clock, pause=clock.pass_)
+        first.is_due(True)
+        assert other.is_due(False)
+        began = clock.now
+        lose(first)
+        assert not other.stops()
+        assert clock.now == began
+    assert "rank 1 decides for itself when to save and stop" in caplog.text
+
+
+def test_a_process_started_again_waits_for_the_next_first_one(clock: Clock) -> None:
+    with first_process() as (first, place):
+        before = Follower(place, SECRET, lambda: False)
+        first.is_due(False)
+        assert not before.is_due(False)
+        before.close()
+        wait_until(lambda: not first._links)
+        other = Follower(place, SECRET, lambda: False, clock=clock, pause=clock.pass_)
+        other._connect()
+        wait_until(lambda: first._links)
+        lose(first)
+        assert not other.stops()
+    assert clock.now > JOIN_SECONDS
+
+
 def test_a_member_of_an_elastic_group_leaves_alone_after_a_checkpoint() -> None:
     leaves = False
     with first_process(is_elastic=True) as (first, place):

@@ -25,6 +25,10 @@ it is complete, or failed.
 ASKS = "a"
 LEAVES = "l"
 """A process requests a checkpoint, or has to leave."""
+JOINED = "j"
+"""The first process gets to know a process, and sends it all decisions from the first one on. It
+does not send this line to a process that was started again: that one is in a later loop.
+"""
 OVER = "e"
 """The first process has ended its training."""
 LEAVE_SECONDS = 10.0

@@ -19,6 +19,7 @@ from di_orchestrator.training_run.agreement import (
     COMPLETE,
     DUE,
     FAILED,
+    JOINED,
     LEAVES,
     OPENED,
     OVER,
@@ -245,7 +246,7 @@ class FirstProcess:
         self._strangers.remove(link)
         link.rank, self._links[rank] = rank, link
         # A process that was started again begins with the next decision.
-        for each in self._past if rank not in self._joined else ():
+        for each in (JOINED, *self._past) if rank not in self._joined else ():
             self._send(link, each)
         self._joined.add(rank)
 

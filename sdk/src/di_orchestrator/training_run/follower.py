@@ -16,6 +16,7 @@ from di_orchestrator.training_run.agreement import (
     COMPLETE,
     DUE,
     FAILED,
+    JOINED,
     LEAVE_SECONDS,
     LEAVES,
     OPENED,
@@ -32,8 +33,8 @@ log = logging.getLogger("di_orchestrator")
 
 JOIN_SECONDS = 600.0
 """Seconds for which the first process may be starting."""
-LOST_SECONDS = 60.0
-"""Seconds for which the first process may be started again."""
+LOST_SECONDS = 10.0
+"""Seconds for which the first process may be unreachable after its connection broke."""
 SLOW_SECONDS = 60.0
 """Seconds after which a process that waits for a decision says so."""
 CONNECT_SECONDS = 2.0
@@ -46,7 +47,8 @@ class Follower:
     """Takes over the decisions of the first process; for one thread.
 
     If the first process ends, or cannot be reached, it decides for itself: a training never fails
-    because of its reports.
+    because of its reports. It does not wait for a successor of a first process that was killed:
+    that one begins a new loop, and the collectives of the program fail without the process.
 
     Args:
         place: of this process in the group.
@@ -74,7 +76,7 @@ class Follower:
         self._lines = Lines()
         self._told: set[str] = set()
         self._lost_at = clock()
-        self._patience = JOIN_SECONDS
+        self._has_joined = False
         self._is_alone = False
         self._warnings = Warnings()
 
@@ -178,13 +180,21 @@ class Follower:
                 shown = proof(self._secret, "GROUP", f"/{place.rank}", b"", now=now)
             sock.sendall(f"{place.rank} {shown}\n".encode())
         except OSError as error:
-            waited = self._clock() - self._lost_at
-            if waited >= (LEAVE_SECONDS if self._leaves() else self._patience):
+            if self._clock() - self._lost_at >= self._patience(error):
                 self._go_alone(f"{place.host}:{place.port} does not answer: {error}")
-            self._pause(_RETRY_SECONDS)
+            else:
+                self._pause(_RETRY_SECONDS)
         else:
             self._sock, self._lines = sock, Lines()
             self._told.clear()
+
+    def _patience(self, error: OSError) -> float:
+        """Return the seconds for which to try again after this error."""
+        if self._has_joined and isinstance(error, ConnectionRefusedError):
+            return 0.0  # its host answers, and it does not run
+        if self._leaves():
+            return LEAVE_SECONDS
+        return LOST_SECONDS if self._has_joined else JOIN_SECONDS
 
     def _receive(self) -> bool:
         """Return whether anything came."""
@@ -199,6 +209,8 @@ class Follower:
             kind = line[:1]
             if kind == OVER:
                 self._is_alone = True
+            elif kind == JOINED:
+                self._has_joined = True
             elif kind in (DUE, STOP):
                 self._came[kind].append(line)
             else:
@@ -210,7 +222,7 @@ class Follower:
     def _lose(self) -> None:
         if self._sock is not None:
             self._sock.close()
-        self._sock, self._lost_at, self._patience = None, self._clock(), LOST_SECONDS
+        self._sock, self._lost_at = None, self._clock()
         # Decisions of the lost process are for its loop, which begins again.
         for lines in self._came.values():
             lines.clear()
