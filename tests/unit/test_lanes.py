@@ -24,7 +24,7 @@ from tools.prepare.table import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD, BAD = (
-    "def test_it():\n    pass\n",
+    "def test_it(record_property):\n    record_property('score', '38 of <40> right')\n",
     "def test_it():\n    raise RuntimeError('of <this> one')\n",
 )
 SECONDS = 60
@@ -73,11 +73,13 @@ def test_a_lane_fails_with_its_tests_and_passes_without_any(tmp_path: Path) -> N
     ]
     assert "of <this> one" in found["b"].log.read_text()
     assert any(re.fullmatch(r"FAILED in \d+:\d\d: b, 1 tests", line) for line in lines)
+    assert lines.count("  38 of <40> right") == 1
 
     page.write(tmp_path / "index.html", "title", [*lanes, *table.TEST], ended, None)
     shown = (tmp_path / "index.html").read_text()
     assert f"2 of {3 + len(table.TEST)} lanes passed, 2 tests ran, 1 failed." in shown
     assert "RuntimeError: of &lt;this&gt; one" in shown
+    assert "<li>38 of &lt;40&gt; right" in shown
     assert shown.count("waiting<") == len(table.TEST)
 
 

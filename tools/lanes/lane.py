@@ -13,6 +13,8 @@ from tools.prepare.items import Group
 
 NO_TESTS: Final = 5
 """pytest's exit code where options choose none."""
+SCORE: Final = "score"
+"""The property of a test whose value the run prints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,8 @@ class Outcome:
         tests: how many ran; None if the lane is no pytest or wrote no report.
         failed: those that did not pass.
         slowest: seconds and name, the longest first.
+        scores: what its tests have recorded as the property ``score``, such as a share that is
+            right.
     """
 
     lane: Lane
@@ -69,6 +73,7 @@ class Outcome:
     tests: int | None = None
     failed: Sequence[Test] = ()
     slowest: Sequence[tuple[float, str]] = field(default=())
+    scores: Sequence[str] = ()
 
     @property
     def passed(self) -> bool:
@@ -94,6 +99,12 @@ def outcome(lane: Lane, code: int, seconds: float, log: Path, report: Path) -> O
             for bad in (*case.findall("failure"), *case.findall("error"))
         ],
         slowest=sorted(took, reverse=True)[:20],
+        scores=[
+            found.get("value", "")
+            for case in cases
+            for found in case.iter("property")
+            if found.get("name") == SCORE
+        ],
     )
 
 

@@ -61,6 +61,8 @@ def write(
             for each, test in failed
         ]
         parts.append("</table>")
+    if scores := [score for each in ended for score in each.scores]:
+        parts += ["<h2>Scores</h2><ul>", *(f"<li>{escape(each)}" for each in scores), "</ul>"]
     if slowest:
         parts.append("<h2>Slowest tests</h2><table><tr><th>Seconds<th>Test</tr>")
         parts += [

@@ -153,6 +153,8 @@ class Runner:
         # A process that was killed, or pytest before its first test, names no failed test.
         code = "" if ended.passed or ended.failed else f", exit code {ended.code}"
         self.show(f"{word} in {clock(ended.seconds)}: {ended.lane.name}{tests}{code}")
+        for score in ended.scores:
+            self.show(f"  {score}")
         # A fixture that fails for a hundred tests is one failure.
         causes: dict[str, list[str]] = {}
         for test in ended.failed:
