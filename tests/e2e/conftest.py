@@ -181,6 +181,15 @@ def namespace(release: Release, kubectl: Kubectl) -> Iterator[str]:
         yield name
 
 
+@pytest.fixture
+def shell(kubectl: Kubectl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell in an empty folder, with the administrator's kubeconfig, and kubectl for `di`."""
+    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
+    monkeypatch.setenv("PATH", str(kubectl.program.parent), prepend=os.pathsep)
+    monkeypatch.delenv("DI_HISTORY_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
 @contextmanager
 def fresh_namespace(kubectl: Kubectl) -> Iterator[str]:
     """A namespace of its own, for a test or for a file of them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,7 +62,7 @@ while os.environ["DI_RANK"] == "0" and not (kept / "end").exists():
 """
 
 
-@pytest.mark.usefixtures("release")
+@pytest.mark.usefixtures("release", "shell")
 @pytest.mark.proves(
     "artifacts.md#a-folder-for-each-pod", "sdk.md#the-variables-of-a-pod/di-artifacts-dir"
 )
@@ -74,12 +73,8 @@ def test_each_pod_leaves_files_in_a_folder_of_its_own(
     namespace: str,
     python_image: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
-    monkeypatch.setenv("PATH", f"{kubectl.program.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.chdir(tmp_path)
     tasks = [
         task("learner", image=python_image, program=RESULT),
         task("collector", image=python_image, program=RESULT, replicas=2),
@@ -129,7 +124,7 @@ def test_each_pod_leaves_files_in_a_folder_of_its_own(
     assert said("logs", "leaves") == ""
 
 
-@pytest.mark.usefixtures("release")
+@pytest.mark.usefixtures("release", "shell")
 @pytest.mark.proves("artifacts.md#a-directory-for-all-learners", "artifacts.md#list-and-copy")
 def test_files_on_a_claim_are_copied_while_the_job_runs_and_after_its_end(
     kubectl: Kubectl,
@@ -138,12 +133,8 @@ def test_files_on_a_claim_are_copied_while_the_job_runs_and_after_its_end(
     namespace: str,
     python_image: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
-    monkeypatch.setenv("PATH", f"{kubectl.program.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.chdir(tmp_path)
     learner = task("learner", image=python_image, program=PROGRAM)
     # A folder of the node belongs to root.
     learner["template"]["spec"]["containers"][0]["securityContext"] = {"runAsUser": 0}

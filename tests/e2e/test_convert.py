@@ -13,7 +13,7 @@ from tests.e2e.kubectl import Kubectl
 from tests.unit.cli.convert.smallest import RAY, RAY_CONFIG_MAP, SMALLEST
 
 
-@pytest.mark.usefixtures("release")
+@pytest.mark.usefixtures("release", "shell")
 @pytest.mark.proves(
     "from-other-operators.md#from-other-operators/pytorchjob",
     "from-other-operators.md#from-other-operators/trainjob",
@@ -28,10 +28,8 @@ def test_a_converted_job_of_each_kind_succeeds(
     namespace: str,
     python_image: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"ray": RAY}}
     kubectl.apply({**config_map, "metadata": {"name": RAY_CONFIG_MAP, "namespace": namespace}})
     before, after = tmp_path / "before.yaml", tmp_path / "after.yaml"

@@ -22,16 +22,7 @@ from tests.waiting import wait_until
 FAILS = "print('the last words'); raise SystemExit(3)"
 
 
-@pytest.fixture
-def user(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody at a shell whose kubeconfig is the administrator's."""
-    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
-    # di leaves the way to the service to kubectl.
-    monkeypatch.setenv("PATH", str(kubectl.program.parent), prepend=":")
-    monkeypatch.delenv("DI_HISTORY_URL", raising=False)
-
-
-@pytest.mark.usefixtures("release", "user")
+@pytest.mark.usefixtures("release", "shell")
 def test_the_logs_of_a_job_outlive_it(
     kubectl: Kubectl,
     namespace: str,
@@ -80,7 +71,7 @@ def test_the_logs_of_a_job_outlive_it(
 
 
 @pytest.mark.extended
-@pytest.mark.usefixtures("release", "user")
+@pytest.mark.usefixtures("release", "shell")
 def test_all_of_a_log_is_in_the_storage(
     kubectl: Kubectl,
     namespace: str,

@@ -12,15 +12,13 @@ from tests.e2e.kubectl import Kubectl
 TALKS = "for i in range(40000): print('step', i, 'loss 0.123456', 'x' * 60)"
 
 
-@pytest.mark.usefixtures("release")
+@pytest.mark.usefixtures("release", "shell")
 def test_a_long_log_is_followed_to_its_end_and_its_end_is_shown(
     kubectl: Kubectl,
     namespace: str,
     python_image: str,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
     talks = task("learner", image=python_image, program=TALKS)
     waits = task("collector", image=python_image, program="print('up'); input()")
     kubectl.apply(job("many", namespace=namespace, tasks=[talks, waits]))

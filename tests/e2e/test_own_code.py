@@ -23,7 +23,7 @@ time.sleep(3600)
 """
 
 
-@pytest.mark.usefixtures("release")
+@pytest.mark.usefixtures("release", "shell")
 @pytest.mark.proves("own-code.md#submit")
 def test_a_folder_runs_in_an_image_with_python_and_a_push_replaces_its_code(
     kubectl: Kubectl,
@@ -31,11 +31,8 @@ def test_a_folder_runs_in_an_image_with_python_and_a_push_replaces_its_code(
     namespace: str,
     python_image: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "lib").mkdir()
     (tmp_path / "train.py").write_text(PROGRAM)
     words = tmp_path / "lib" / "words.py"
@@ -87,18 +84,15 @@ def test_a_folder_runs_in_an_image_with_python_and_a_push_replaces_its_code(
     wait_until(is_clean)
 
 
-@pytest.mark.usefixtures("release")
+@pytest.mark.usefixtures("release", "shell")
 def test_a_program_is_followed_to_its_end_and_gives_its_way_of_ending(
     kubectl: Kubectl,
     *,
     namespace: str,
     python_image: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
-    monkeypatch.chdir(tmp_path)
     program = tmp_path / "brief.py"
     program.write_text(
         "import sys\nprint('line of', sys.argv[1])\nsys.exit(sys.argv[1] == 'bad')\n"

@@ -78,21 +78,18 @@ def jobs(kubectl: Kubectl, release: Release, python_image: str) -> Iterator[str]
 def why(
     name: str,
     namespace: str,
-    kubectl: Kubectl,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Object:
-    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
     capsys.readouterr()
     run(["why", name, "--namespace", namespace, "--json"])
     found: Object = json.loads(capsys.readouterr().out)
     return found
 
 
+@pytest.mark.usefixtures("shell")
 def test_a_pod_that_a_finalizer_holds_is_named_until_it_is_released(
     kubectl: Kubectl,
     jobs: str,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     wait_for_phase(kubectl, "held", "Running", namespace=jobs)
@@ -108,7 +105,7 @@ def test_a_pod_that_a_finalizer_holds_is_named_until_it_is_released(
         return pod in told["message"] and HOLD in told["message"]
 
     wait_until(is_named, SLOW_SECONDS, what="the pod and its finalizer to be named")
-    assert why("held", jobs, kubectl, monkeypatch, capsys)["cause"] == Cause.POD_NOT_ENDING
+    assert why("held", jobs, capsys)["cause"] == Cause.POD_NOT_ENDING
     kubectl(*edit, json.dumps({"metadata": {"finalizers": None}}))
     status = wait_for_phase(kubectl, "held", "Running", namespace=jobs)
     assert condition(status, "PodNotEnding")["status"] == "False"
@@ -155,11 +152,11 @@ def test_a_job_made_again_waits_for_the_pods_that_were_orphaned(
 
 @pytest.mark.proves("runbook.md#when-something-is-wrong/the-job-is-starting-or-running-and-some")
 @pytest.mark.parametrize("name", STALLED)
+@pytest.mark.usefixtures("shell")
 def test_a_pod_that_does_not_go_on_is_named_after_a_minute(
     kubectl: Kubectl,
     jobs: str,
     name: str,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     reason, part, cause = STALLED[name]
@@ -170,4 +167,4 @@ def test_a_pod_that_does_not_go_on_is_named_after_a_minute(
         return f"{name}-learner-0 first" in told["message"] and part in told["message"]
 
     wait_until(is_named, SLOW_SECONDS, what=f"{name} to be {reason}: {part}")
-    assert why(name, jobs, kubectl, monkeypatch, capsys)["cause"] == cause
+    assert why(name, jobs, capsys)["cause"] == cause

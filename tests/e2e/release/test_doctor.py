@@ -17,14 +17,12 @@ from tests.e2e.pods import wait_for_phase
 SECRET = "s3cr3t-Hunter2"
 
 
-@pytest.mark.usefixtures("release")
+@pytest.mark.usefixtures("release", "shell")
 def test_a_release_that_is_well_has_no_faults(
     kubectl: Kubectl,
     namespace: str,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
     code = run(["doctor", "--namespace", namespace, "-o", "json"])
     report = json.loads(capsys.readouterr().out)
     found = {each["topic"] for each in report["findings"]}
@@ -34,14 +32,13 @@ def test_a_release_that_is_well_has_no_faults(
     assert len(report["topics"]) == 14
 
 
+@pytest.mark.usefixtures("shell")
 def test_an_archive_has_the_logs_of_job_and_release_and_no_secret(
     kubectl: Kubectl,
     namespace: str,
     python_image: str,
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
     program = "import os; print('connects as', os.environ['DB_PASSWORD']); raise SystemExit(3)"
     learner = task("learner", image=python_image, program=program)
     container = learner["template"]["spec"]["containers"][0]
