@@ -84,6 +84,18 @@ def test_a_bundle_requests_no_secrets(ill: Di) -> None:
     assert not [path for _, path, _ in ill.world.requests if "/secrets" in path]
 
 
+def test_a_bundle_has_the_end_of_a_long_log(ill: Di) -> None:
+    lines = [f"2026-03-01T11:00:00Z line {i} {'x' * 4000}" for i in range(1000)]
+    ill.world.logs["cartpole-learner-0"] = lines
+    ill("bundle", "cartpole", "-y", "-o", "x.tar.gz")
+    found = _contents("x.tar.gz")
+    path = "jobs/cartpole/logs/cartpole-learner-0.di-container.log"
+    kept = found[path].splitlines()
+    assert kept == lines[-len(kept) :]
+    assert len(found[path]) <= 1 << 20
+    assert f"{path}: {500 - len(kept)} earlier lines are left out" in found["README.txt"]
+
+
 def test_a_bundle_lists_what_it_could_not_read(ill: Di) -> None:
     forbidden = {"code": 403, "reason": "Forbidden", "message": "pods is forbidden"}
     ill.world.refusals["GET", RELEASE] = forbidden

@@ -1,4 +1,4 @@
-"""Each command of `di` in a remedy is one that can be copied: it exists, with these options."""
+"""Each command of `di` in a remedy is one that can be copied: it prints what it is for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from di_api.explain.refusals import explain_refusal
 from di_cli.exit_codes import ExitCode
 from tests.fakes.history import answering
 from tests.unit.api.explain.test_first_lines import CASES
-from tests.unit.cli.conftest import Di, terminated
+from tests.unit.cli.conftest import PODS, Di, pod, terminated
 
 _COMMAND = re.compile(r"\bdi ([a-z][a-z-]*(?: [^,;:()\n?]*)?)")
 _VALUES = {
@@ -52,9 +52,14 @@ def test_a_command_in_a_remedy_can_be_copied(
     di: Di, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     di.job(phase="Failed")
-    name = di.pod("cartpole", "learner", 0, 0, **terminated(1, "Error", "11:19:00"))
-    di.world.logs[name] = ["2026-03-01T11:18:59Z line"]
+    body = pod("cartpole", "learner", 0, 0, **terminated(1, "Error", "11:19:00"))
+    body["spec"]["initContainers"] = [{"name": "prepare"}]
+    name = body["metadata"]["name"]
+    di.world.put(f"{PODS}/{name}", body)
+    for log in (name, f"{name}/previous", f"{name}/prepare/previous"):
+        di.world.logs[log] = ["2026-03-01T11:18:59Z line"]
     with answering() as history:
         monkeypatch.setenv("DI_HISTORY_URL", history.url)
         said = di(*command.split())
-    assert said.code not in (ExitCode.USAGE, ExitCode.FAILED), said.err
+    assert said.code == ExitCode.DONE, said.err
+    assert said.out

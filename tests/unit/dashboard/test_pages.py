@@ -187,6 +187,21 @@ def test_logs_are_side_by_side_and_searched_without_scripts(page: Page) -> None:
     assert "step 0" not in found
 
 
+def test_of_a_long_log_the_end_is_shown_and_searched(page: Page, world: StandIn) -> None:
+    page.enter()
+    path = "/jobs/rl/grpo-7b/logs?pod=grpo-7b-learner-0"
+    assert "--save FOLDER" not in page.get(path).text
+    lines = [f"2026-03-01T11:00:00Z line-{i}-" for i in range(6000)]
+    world.logs["grpo-7b-learner-0"] = lines
+    shown = page.get(path).text
+    assert "line-5999-" in shown
+    assert "line-5699-" not in shown
+    assert "The last 300 lines; <code>di logs grpo-7b -n rl --save FOLDER</code>" in shown
+    found = page.get(f"{path}&q=line-5699-").text
+    assert "<span>line-5699-</span>" in found
+    assert "The last 5000 lines were searched;" in page.get(f"{path}&q=line-7-").text
+
+
 def test_the_container_of_a_log_can_be_chosen(page: Page, world: StandIn) -> None:
     page.enter()
     assert "Container <select" not in page.get("/jobs/rl/grpo-7b/logs").text

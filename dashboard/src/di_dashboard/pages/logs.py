@@ -37,6 +37,7 @@ class Panel:
 
     Attributes:
         last: the time of the last line; later lines are newer.
+        left_out: that the log may have earlier lines, and how many are shown or searched.
         wrong: why there is none.
     """
 
@@ -44,6 +45,7 @@ class Panel:
     title: str
     lines: Sequence[tuple[str, str]]
     last: str
+    left_out: str
     wrong: str
 
 
@@ -145,10 +147,18 @@ def _panel(namespace: str, pod: Object, container: str, query: str, *, previous:
         except ApiError as error:
             wrong = error.message or error.reason
     last = lines[-1][0] if lines else ""
+    left_out = ""
+    if len(lines) == asked.tail:
+        left_out = f"The last {asked.tail} lines{' were searched' if query else ''}"
     if query:
         lines = [each for each in lines if query.lower() in each[1].lower()][-LINES:]
     rank = rank_of(pod)
     where = "" if rank is None else f" · rank {rank}"
     return Panel(
-        pod=name_of(pod), title=f"{task_of(pod)}{where}", lines=lines, last=last, wrong=wrong
+        pod=name_of(pod),
+        title=f"{task_of(pod)}{where}",
+        lines=lines,
+        last=last,
+        left_out=left_out,
+        wrong=wrong,
     )
