@@ -118,6 +118,9 @@ def past_observations(job: Job) -> tuple[Observation, ...]:
     losses = _newest_first([_of_loss(mapping(each)) for each in items(job.status.get("failures"))])
     newest = losses[0].at if losses else None
     recent = [each for each in losses if newest and each.at and newest - each.at <= _ONE_LOOK]
+    named = {seen.pod for seen in condition_observations(last)}
+    # Of those of one second the operator knows the first.
+    recent.sort(key=lambda each: each.pod not in named)
     told = (*condition_observations(last), *recent)
     failed = last is not None and last.type == Phase.RESTARTING
     if last is not None and failed:

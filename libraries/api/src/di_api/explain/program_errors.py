@@ -30,14 +30,14 @@ _REPORTS: Final = re.compile(
     r"\b(?:error|failed)\b(?![:= ]*-?[\d.])|\b(?:fatal|panic|critical)\b|check failed|"
     r"terminate called|not found\b|"
     r"can't open|cannot open|no such file|permission denied|exec format|segmentation fault|"
-    r"core dumped|insufficient|refused",
+    r"core dumped|insufficient|refused|signal \d+ \(SIG[A-Z]+\) received",
     re.IGNORECASE,
 )
 """Words of lines that report a failure; a number after them is a measurement."""
-_LOGGER: Final = re.compile(r"^[EF]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] ")
-"""What glog puts before the message of an error."""
+_LOGGER: Final = re.compile(r"^[EF]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] |^\s*traceback : ")
+"""What glog and torchrun put before the message of an error."""
 _NOISE: Final = re.compile(r"stack trace|^\s+@ |^exit status \d+$")
-_RANK: Final = re.compile(r"^\s*(rank|exitcode)\s*: (\d+)")
+_RANK: Final = re.compile(r"^\s*(rank|exitcode)\s*: (-?\d+)")
 _UNRESOLVED: Final = re.compile(
     r"name or service not known|temporary failure in name resolution|failed to resolve|"
     r"getaddrinfo failed|no address associated with hostname|could not resolve host|no such host",
@@ -137,7 +137,10 @@ def _of_launcher(text: str, lines: Sequence[str]) -> str:
     found = {match[1]: match[2] for line in lines if (match := _RANK.match(line))}
     if "rank" not in found:
         return text
-    return f"{text.rstrip(': ')}: rank {found['rank']}, exit code {found.get('exitcode', '?')}"
+    code = found.get("exitcode", "?")
+    signal = _SIGNALS.get(128 - int(code)) if code.startswith("-") else None
+    ended = f"killed by {signal}" if signal else f"exit code {code}"
+    return f"{text.rstrip(': ')}: rank {found['rank']}, {ended}"
 
 
 def _reported(lines: Sequence[str]) -> str:

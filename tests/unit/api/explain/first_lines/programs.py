@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from di_api.explain import Facts
-from tests.unit.api.explain.cluster import POD, failed, pod, seen
+from tests.unit.api.explain.cluster import POD, condition, failed, pod, seen, time
 from tests.unit.api.explain.first_lines.case import Case
 
+_OTHER: Final = "cartpole-learner-1"
+_PODS: Final = (POD, _OTHER)
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _TRAIN: Final = '  File "/app/train.py", line 12, in <module>'
 _BUS: Final = "RuntimeError: DataLoader worker (pid 125) is killed by signal: Bus error. "
@@ -62,6 +64,18 @@ def _looped(*lines: str) -> Facts:
 _MODULE: Final = "ModuleNotFoundError: No module named 'torch'"
 _RESOLVED: Final = "socket.gaierror: [Errno -2] Name or service not known"
 _CONNECT: Final = "import socket; socket.create_connection(('learner-0.nowhere', 80))"
+
+
+def _failed_together() -> Facts:
+    """A group that runs again after both of its pods failed in one second."""
+    words = "error_file: <N/A> / traceback : Signal 9 (SIGKILL) received ..."
+    told = f"2 pods failed, restart 2 of 99; pod {_OTHER} failed first: exit code 1"
+    before = condition("Restarting", value=False, message=f"{told}; its last lines: {words}", at=46)
+    lost = [{"pod": each, "time": time(46), "exitCode": 1, "reason": "Error"} for each in _PODS]
+    runs = [pod(each, phase="Running", node="gpu-1", ready=True) for each in _PODS]
+    status = {"restarts": 2, "replicas": 2, "readyReplicas": 2, "failures": lost}
+    return seen("Running", "", "", *runs, conditions=[before], status=status)
+
 
 CASES: Final[Mapping[str, Case]] = {
     "module": Case(
@@ -161,6 +175,26 @@ CASES: Final[Mapping[str, Case]] = {
     ),
     "torchrun-without-the-child": Case(
         facts=ended(*_TORCHRUN), says=("ChildFailedError", "rank 0")
+    ),
+    "torchrun-of-a-killed-process": Case(
+        facts=ended(*(line.replace("exitcode  : 1", "exitcode  : -9") for line in _TORCHRUN)),
+        says=("ChildFailedError", "rank 0", "SIGKILL"),
+    ),
+    "torchrun-of-a-killed-process-before-a-restart": Case(
+        facts=replaced(
+            [
+                "  exitcode  : -9 (pid: 12)",
+                "  error_file: <N/A>",
+                "  traceback : Signal 9 (SIGKILL) received by PID 12",
+            ]
+        ),
+        says=("Signal 9 (SIGKILL) received by PID 12",),
+        never=("traceback",),
+    ),
+    "two-pods-failed-in-one-second": Case(
+        facts=_failed_together(),
+        says=(f"the program of {_OTHER} failed", "exit code 1", "SIGKILL"),
+        never=(POD,),
     ),
     "no-kernel": Case(
         facts=ended(
