@@ -169,6 +169,13 @@ def test_a_description_has_tasks_pods_history_and_events(di: Di) -> None:
     assert text.index("cartpole-learner-0") < text.index("cartpole-collector-0")
 
 
+def test_the_present_condition_is_the_last_of_its_second(di: Di) -> None:
+    over = condition("Starting", "JobStarting") | {"status": "False"}
+    di.job(conditions=[over, condition("Running", "JobRunning")])
+    text = di("describe", "cartpole").out
+    assert text.index("\nRunning ") < text.index("\nStarting ")
+
+
 def test_a_description_has_the_data_shards(di: Di) -> None:
     lease = "2026-03-01T12:00:50Z - 12-14"
     shards = {"done": 12, "total": 30, "epochs": 3, "epoch": 1, "leases": {"w": lease}}

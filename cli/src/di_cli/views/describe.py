@@ -64,9 +64,15 @@ def tasks(job: Object) -> list[tuple[str, ...]]:
 
 
 def conditions(job: Object, now: datetime) -> list[tuple[str, ...]]:
-    """Return a row for each condition, the last to change first."""
+    """Return a row for each condition, the last to change first.
+
+    Of those of one second it is the one that is true: their times have no fractions.
+    """
     found = [mapping(each) for each in items(mapping(job.get("status")).get("conditions"))]
-    found.sort(key=lambda each: str(each.get("lastTransitionTime") or ""), reverse=True)
+    found.sort(
+        key=lambda each: (str(each.get("lastTransitionTime") or ""), each.get("status") == "True"),
+        reverse=True,
+    )
     return [
         (
             str(each.get("type") or ""),
