@@ -81,6 +81,20 @@ def test_a_log_that_is_not_there_is_explained(di: Di) -> None:
     assert said.err == f"{LEARNER}: no log: {message}\n"
 
 
+def test_previous_runs_of_replaced_pods_are_in_the_history(di: Di) -> None:
+    di.job()
+    di.pod("cartpole", "learner", 0, 0)
+    message = 'previous terminated container "di-container" not found'
+    di.world.refusals["GET", f"{PODS}/{LEARNER}/log"] = {"code": 400, "message": message}
+    said = di("logs", "cartpole", "--previous")
+    assert said.code == ExitCode.NOT_FOUND
+    assert said.err.splitlines() == [
+        f"{LEARNER}: no log: {message}",
+        "error: no container of dijob/cartpole that is meant has run before in its pod",
+        "  try: di logs cartpole --ended (where di-history is installed)",
+    ]
+
+
 def with_sidecars(**status: Any) -> dict[str, Any]:
     found = pod("cartpole", "learner", 0, 0, **status)
     found["spec"]["initContainers"] = [{"name": "fetch"}]

@@ -160,7 +160,7 @@ def logs(
             followed = Followed(session, name, asked, choose, on_none=_no_log)
             _follow(session, name, followed, sources, timestamps=timestamps)
         else:
-            has_more = _show(session, sources, asked, timestamps=timestamps)
+            has_more = _show(session, name, sources, asked, timestamps=timestamps)
             if tail is None and has_more:
                 note(f"the last {most} lines of each log; --tail -1 shows all, --save writes files")
             suggest(f"di logs {name} -f", f"di why {name}")
@@ -192,12 +192,20 @@ def follow_job(name: str, namespace: str | None, context: str | None) -> None:
         raise
 
 
-def _show(session: Session, sources: list[Source], asked: Asked, *, timestamps: bool) -> bool:
+def _show(
+    session: Session, name: str, sources: list[Source], asked: Asked, *, timestamps: bool
+) -> bool:
     """Print the lines there are; return whether a log may have more than was asked for."""
     width = max((len(each.label) for each in sources), default=0)
     counts = Counter[Source]()
     for line in read_all(session, sources, asked, on_none=_no_log, counts=counts):
         _print(line, width, timestamps=timestamps)
+    if asked.previous and not counts:
+        raise CommandError(
+            f"no container of dijob/{name} that is meant has run before in its pod",
+            remedy=f"di logs {name} --ended (where di-history is installed)",
+            code=ExitCode.NOT_FOUND,
+        )
     return asked.tail in counts.values()
 
 
