@@ -124,7 +124,7 @@ ALL: Final[Sequence[Lane]] = (
     _pytest(
         "frameworks",
         "torch, JAX, PaddlePaddle, TensorFlow, XGBoost, MPI, Ray and DI-engine on a real node, and "
-        "Stable-Baselines3, TRL and RLlib under `di run`",
+        "Stable-Baselines3, TRL and RLlib under `di run` and there",
         "tests/frameworks",
         needs=[*_NODE, "libraries"],
     ),

@@ -55,7 +55,7 @@ def history(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Say what happened to a job, also when it is gone; without a name list ended jobs."""
+    """Show what happened to a job, also after its deletion; without a name list ended jobs."""
     if name is None and (runs or revision is not None or diff is not None or pods or uid):
         raise typer.BadParameter("--runs, --revision, --diff, --pods and --uid go with a name")
     chosen = {"uid": uid} if uid else {}
