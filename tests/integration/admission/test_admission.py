@@ -155,7 +155,7 @@ def test_a_living_job_may_be_scaled_but_not_rewritten(
     assert code != 0
     path = "spec.tasks[0].template.spec.containers[0].image"
     why = (
-        "may not change while the job exists; delete it and create it anew, or suspend it first: "
+        "may not change while the job exists; delete it and create it again, or suspend it first: "
         "it has not started"
     )
     assert f'{path}: "other": {why} (task "learner")' in text

@@ -87,12 +87,12 @@ spec.failurePolicy.rules[0].growMemory: {}: no container of any task has a memor
 (failurePolicy.rules[0].action=Ignore) spec.failurePolicy.rules[0].avoidNode: true: goes with
   actions that count a restart, not with Ignore
 (tasks[0].podsPerReplica=2) spec.failurePolicy.rules[0].action: "RestartInPlace": replicas of task
-  learner are of several pods, and made anew as a whole; name the tasks that the rule is about,
+  learner are of several pods, and created again as a whole; name the tasks that the rule is about,
   without it
 (failurePolicy.rules=[{tasks: [learner], action: RestartInPlace}]; tasks[1]={type: collector,
   podsPerReplica: 2, template: {spec: {containers: [{name: a}]}}}; failurePolicy.rules[1].tasks=
   [collector]) spec.failurePolicy.rules[1].action: "RestartInPlace": replicas of task collector are
-  of several pods, and made anew as a whole; name the tasks that the rule is about, without it
+  of several pods, and created again as a whole; name the tasks that the rule is about, without it
 (progressPolicy.timeoutSeconds=9) spec.progressPolicy.action: "Restart": must be one of Notify,
   RestartTask, RestartJob, FailJob
 (progressPolicy={timeoutSeconds: 9, action: RestartJob, tasks: [learner]})

@@ -12,7 +12,7 @@ from di_api.validation import validate_job, validate_update
 from tests.unit.api.jobs import Job, job, leader, of_spec, task, with_template
 from tests.unit.api.refusals import changed
 
-FIXED = "may not change while the job exists; delete it and create it anew"
+FIXED = "may not change while the job exists; delete it and create it again"
 FINISHED = "may not change, the job has finished"
 
 

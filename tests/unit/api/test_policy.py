@@ -74,7 +74,7 @@ def test_a_rule_about_a_task_is_asked_of_each_and_names_it() -> None:
 
 def test_a_rule_about_a_change_is_not_asked_of_new_jobs() -> None:
     found = validation(
-        "type of a task may not change while the job exists; delete it and create it anew"
+        "type of a task may not change while the job exists; delete it and create it again"
     )
     assert found["expression"] == (
         "oldObject == null || (!has(object.spec.tasks) || !has(oldObject.spec.tasks) || "

@@ -90,8 +90,8 @@ def test_a_history_shows_users_causes_and_log_tails() -> None:
             "JobRescheduling: collector has 4",
         ),
         ("phase", "09:59:59", {"reason": "WaitingForNodes", "message": "m"}, "WaitingForNodes: m"),
-        ("failure", "10:00:03", {"pod": "p"}, "the allocator shared the room out anew"),
-        ("scaling", "09:50:00", {"task": "t"}, "the allocator shared the room out anew"),
+        ("failure", "10:00:03", {"pod": "p"}, "the allocator assigned the nodes again"),
+        ("scaling", "09:50:00", {"task": "t"}, "the allocator assigned the nodes again"),
     ],
 )
 def test_the_cause_of_a_move_is_what_came_just_before(

@@ -10,7 +10,7 @@ from di_api.names import API_VERSION, KIND
 from di_api.validation import validate_job
 from di_cli.convert.earlier_dijob import earlier_dijob_spec
 from di_cli.convert.fields import Comment, Fields, Object, RefusedManifest
-from di_cli.convert.jax import jax_spec
+from di_cli.convert.fixed_groups import jax_spec, xgboost_spec
 from di_cli.convert.jobset import jobset_spec
 from di_cli.convert.mpi import mpi_spec, mpi_v1_spec
 from di_cli.convert.paddle import paddle_spec
@@ -20,7 +20,6 @@ from di_cli.convert.ray import raycluster_spec, rayjob_spec
 from di_cli.convert.tensorflow import tensorflow_spec
 from di_cli.convert.trainjob import trainjob_spec
 from di_cli.convert.volcano import volcano_spec
-from di_cli.convert.xgboost import xgboost_spec
 from di_cli.documents import numbered
 
 _KUBEFLOW: Final = "kubeflow.org/v1"

@@ -50,5 +50,5 @@ def _of(definition: Object) -> Iterator[Finding]:
             yield fault(
                 "the CRD of DIJobs is being deleted, and with it every job",
                 where=str(condition.get("message") or ""),
-                remedy="it cannot be stopped: jobs that are to go on have to be submitted anew",
+                remedy="it cannot be stopped: jobs that are to go on have to be submitted again",
             )

@@ -33,12 +33,12 @@ def restarting(job: Object, task: str | None, now: datetime) -> list[dict[str, A
         raise RestartError("it is being deleted", remedy="di list")
     if phase in (Phase.SUCCEEDED, Phase.FAILED):
         raise RestartError(
-            f"it is {phase}, and what is over is not begun anew",
+            f"it is {phase}, and what is over is not started again",
             remedy="di get {job} -o yaml > job.yaml; di delete {job}; di submit job.yaml",
         )
     if spec.get("suspend") is True:
         raise RestartError(
-            "it is suspended and has no pods; they are made anew when it goes on",
+            "it is suspended and has no pods; they are created when it is resumed",
             remedy="di resume {job}",
         )
     path = _path(spec, task)

@@ -213,7 +213,7 @@ def cause_of_move(at: datetime, entries: Sequence[tuple[datetime, Object]]) -> s
                 return f"{each['reason']}: {_line(each.get('message'))}"
             case _:
                 pass
-    return "the allocator shared the room out anew; the job's own timeline has no other cause"
+    return "the allocator assigned the nodes again; the job's own timeline has no other cause"
 
 
 def _timed(entries: object, key: str) -> Iterator[tuple[Object, datetime]]:

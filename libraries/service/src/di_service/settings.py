@@ -134,7 +134,7 @@ KUBECONFIG: Final = Setting(
 CERT_DIR: Final = Setting(
     "cert_dir",
     fields.Function(deserialize=Path, load_default=Path("/certs")),
-    "folder with tls.crt and tls.key; read anew when they change",
+    "folder with tls.crt and tls.key; read again when they change",
 )
 HEALTH_BIND: Final = Setting(
     "health_bind",

@@ -15,7 +15,7 @@ from di_api.spec import Coordinated, JobSpec, Replica, Scheduling, Task
 from di_api.spec.declared import Declared, Field, fields_of
 from di_api.spec.kinds import Flag, Kind, Label, OneOf, Struct, Structs, Text, Whole
 
-ANEW = "may not change while the job exists; delete it and create it anew"
+AGAIN = "may not change while the job exists; delete it and create it again"
 
 
 class Colour(StrEnum):
@@ -62,7 +62,7 @@ def test_a_field_is_derived_from_its_attribute() -> None:
 
 def test_fixed_fields_of_an_object_become_crd_rules() -> None:
     assert fixed_fields(Owner) == [
-        {"rule": rule, "message": ANEW, "fieldPath": path}
+        {"rule": rule, "message": AGAIN, "fieldPath": path}
         for path, rule in (
             (".someLimit", "self.someLimit == oldSelf.someLimit"),
             (
@@ -87,20 +87,20 @@ def test_fixed_fields_of_list_items_become_crd_rules() -> None:
         {
             "rule": "self.size() == oldSelf.size()",
             "message": "parts may not be added or removed while the job exists; delete it and "
-            "create it anew",
+            "create it again",
         },
         {
             "rule": f"self.map(t, {name}) == oldSelf.map(t, {name})",
-            "message": f"someName of a part and the order of parts {ANEW}",
+            "message": f"someName of a part and the order of parts {AGAIN}",
         },
         {
             "rule": "self.map(t, t.colour) == oldSelf.map(t, t.colour)",
-            "message": f"colour of a part {ANEW}",
+            "message": f"colour of a part {AGAIN}",
         },
         {
             "rule": "self.map(t, has(t.limit)) == oldSelf.map(t, has(t.limit)) && "
             f"self.map(t, {limit}) == oldSelf.map(t, {limit})",
-            "message": f"limit of a part {ANEW}",
+            "message": f"limit of a part {AGAIN}",
         },
     ]
 

@@ -31,7 +31,7 @@ from di_api.spec.kinds import (
 )
 from di_api.validation.relations.row import Rule
 
-_FIXED: Final = "may not change while the job exists; delete it and create it anew"
+_FIXED: Final = "may not change while the job exists; delete it and create it again"
 _OR_SUSPEND: Final = ", or suspend it first if it has never started"
 
 
@@ -99,7 +99,7 @@ def fixed_in_items(listed: Field) -> list[Rule]:
     rules = [
         {
             "rule": "self.size() == oldSelf.size()",
-            "message": f"{item}s {verb}; delete it and create it anew",
+            "message": f"{item}s {verb}; delete it and create it again",
         }
     ]
     for name, field in listed.inner.items():

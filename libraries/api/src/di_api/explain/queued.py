@@ -27,15 +27,15 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "is more than the queue may ever have",
     "NoMatchingFlavor": "compare nodeSelector, affinity and tolerations with kubectl get "
     "resourceflavors -o yaml",
-    "TopologyNotSupported": "make the job anew with another scheduling.topology (Kueue keeps two "
-    "groups of pods together, of which one is a single pod), or without a queue",
+    "TopologyNotSupported": "create the job again with another scheduling.topology (Kueue keeps "
+    "two groups of pods together, of which one is a single pod), or without a queue",
     "TopologyPlacementFailed": "ask for a wider domain, or wait until one has room",
     "Misconfigured": "kubectl get localqueues -n {namespace}: label the job with one that is "
     "there, or have it created; the job is taken up by itself then",
     "Suspended": "ask who runs the queue: it takes no jobs now (stopPolicy)",
     "QueueUnavailable": "tell who runs the cluster that Kueue is not installed, or take the label "
     f"{LABEL_QUEUE} off and resume the job",
-    "Evicted": "nothing: its pods have their grace period to end, then it queues anew",
+    "Evicted": "nothing: its pods have their grace period to end, then it is queued again",
 }
 _OTHERWISE: Final = "kubectl describe workloads -n {namespace}, kubectl get localqueues -n "
 

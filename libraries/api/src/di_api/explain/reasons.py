@@ -11,7 +11,9 @@ from typing import Final
 
 from di_api.explain.cause import Cause
 
-_ANEW: Final = "correct what the message names, delete the job (di delete {job}) and submit it anew"
+_AGAIN: Final = (
+    "correct what the message names, delete the job (di delete {job}) and submit it again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +26,12 @@ class Row:
 
 
 REASONS: Final[Mapping[str, Row]] = {
-    "InvalidSpec": Row(Cause.INVALID_SPEC, "{job} failed: its spec breaks the rules", _ANEW),
+    "InvalidSpec": Row(Cause.INVALID_SPEC, "{job} failed: its spec breaks the rules", _AGAIN),
     "InvalidTemplate": Row(
-        Cause.INVALID_SPEC, "{job} failed: the API server refuses its pods as invalid", _ANEW
+        Cause.INVALID_SPEC, "{job} failed: the API server refuses its pods as invalid", _AGAIN
     ),
     "InvalidCompanion": Row(
-        Cause.INVALID_SPEC, "the API server refuses a companion of {job} as invalid", _ANEW
+        Cause.INVALID_SPEC, "the API server refuses a companion of {job} as invalid", _AGAIN
     ),
     "PodNameConflict": Row(
         Cause.NAME_TAKEN,
@@ -61,7 +63,7 @@ REASONS: Final[Mapping[str, Row]] = {
     "DeadlineExceeded": Row(
         Cause.DEADLINE,
         "{job} failed: it was active for longer than its deadline",
-        "raise activeDeadlineSeconds, and submit it anew; with a checkpoint it goes on from there",
+        "raise activeDeadlineSeconds, and submit it again; with a checkpoint it goes on from there",
     ),
     "TaskCompleted": Row(
         Cause.FAILURE_RULE,

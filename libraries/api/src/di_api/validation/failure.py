@@ -66,8 +66,8 @@ def pod_groups_in_place(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[Field
         found = next((name for name in grouped if not named or name in named), None)
         if found is not None:
             message = (
-                f"replicas of task {found} are of several pods, and made anew as a whole; name the "
-                "tasks that the rule is about, without it"
+                f"replicas of task {found} are of several pods, and created again as a whole; "
+                "name the tasks that the rule is about, without it"
             )
             yield FieldError(f"{path}.action", rule["action"], message)
 

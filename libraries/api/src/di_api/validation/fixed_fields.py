@@ -17,7 +17,7 @@ _LONGEST_PATH: Final = 500
 _OF_PODS: Final = frozenset(
     name for name, field in fields_of(Task).items() if field.declared.may_change_before_start
 )
-_FIXED: Final = "may not change while the job exists; delete it and create it anew"
+_FIXED: Final = "may not change while the job exists; delete it and create it again"
 _OR_SUSPEND: Final = ", or suspend it first: it has not started"
 _NAMED: Final = 8
 """Maximum number of task names in a refusal."""

@@ -298,7 +298,7 @@ class Executor:
             if (patched["metadata"].get(field) or {}).get(key) != value
         ]
         self._writes.observe(resource, patched)
-        log.debug("labelled anew", kind=resource.kind, object=action.name)
+        log.debug("labelled again", kind=resource.kind, object=action.name)
         if lost:
             # Another client removes the labels again: retry only after a backoff.
             raise Outdated(f"{resource.kind} {action.name} does not keep {', '.join(lost)}")

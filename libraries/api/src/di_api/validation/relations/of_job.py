@@ -164,7 +164,7 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "!has(t.podsPerReplica) || t.podsPerReplica == 1 || (has(r.tasks) && "
                 "r.tasks.size() > 0 && !((has(t.name) ? t.name : t.type) in r.tasks))))",
                 "message": "RestartInPlace does not go with podsPerReplica above 1: such replicas "
-                "are made anew as a whole",
+                "are created again as a whole",
                 "fieldPath": ".failurePolicy",
             },
         ),
