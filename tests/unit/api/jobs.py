@@ -48,3 +48,28 @@ def of_spec(spec: object) -> Job:
 def leader(patch: object) -> Job:
     """A job of replicas of two pods, whose first is different."""
     return job(task(podsPerReplica=2, leaderTemplatePatch=patch))
+
+
+_LIMITED = template()
+_LIMITED["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/other"}]
+_LIMITED["spec"]["containers"][0]["resources"] = {"limits": {"memory": "4Gi", "cpu": 1}}
+ALMOST_ALL = job(
+    task(
+        template=_LIMITED,
+        processGroup={"framework": "torch"},
+        service={"ports": [{"name": "http", "port": 80}]},
+        ports=[{"name": "rpc"}],
+        nodeCheck={"command": ["check"]},
+    ),
+    task("collector"),
+    successPolicy={"tasks": ["learner"]},
+    failurePolicy={"rules": [{"tasks": ["learner"], "growMemory": {}}]},
+    progressPolicy={"timeoutSeconds": 600, "action": "RestartTask", "tasks": ["learner"]},
+    idlePolicy={"waitingShare": 80, "action": "Suspend"},
+    checkpoint={"persistentVolumeClaim": "a"},
+    artifacts=[{"name": "results", "path": "/results", "persistentVolumeClaim": "a"}],
+    code={"configMap": "cartpole-code", "sha256": "0" * 64, "requirements": "requirements.txt"},
+    scheduling={"topology": [{"tasks": ["learner"], "required": "example.com/rack"}]},
+    volumes=[{"name": "data"}],
+)
+"""With a field of nearly every kind."""

@@ -5,32 +5,8 @@ from __future__ import annotations
 import pytest
 
 from di_api.validation import validate_job
-from tests.unit.api.jobs import Job, coordinated_job, job, leader, task, template
+from tests.unit.api.jobs import ALMOST_ALL, Job, coordinated_job, job, leader, task
 from tests.unit.api.refusals import refused
-
-LIMITED = template()
-LIMITED["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/other"}]
-LIMITED["spec"]["containers"][0]["resources"] = {"limits": {"memory": "4Gi", "cpu": 1}}
-ALMOST_ALL = job(
-    task(
-        template=LIMITED,
-        processGroup={"framework": "torch"},
-        service={"ports": [{"name": "http", "port": 80}]},
-        ports=[{"name": "rpc"}],
-        nodeCheck={"command": ["check"]},
-    ),
-    task("collector"),
-    successPolicy={"tasks": ["learner"]},
-    failurePolicy={"rules": [{"tasks": ["learner"], "growMemory": {}}]},
-    progressPolicy={"timeoutSeconds": 600, "action": "RestartTask", "tasks": ["learner"]},
-    idlePolicy={"waitingShare": 80, "action": "Suspend"},
-    checkpoint={"persistentVolumeClaim": "a"},
-    artifacts=[{"name": "results", "path": "/results", "persistentVolumeClaim": "a"}],
-    code={"configMap": "cartpole-code", "sha256": "0" * 64, "requirements": "requirements.txt"},
-    scheduling={"topology": [{"tasks": ["learner"], "required": "example.com/rack"}]},
-    volumes=[{"name": "data"}],
-)
-"""With a field of nearly every kind."""
 
 OF_A_JOB = refused(
     job(),
@@ -355,32 +331,6 @@ spec.checkpoint.graceSeconds: 0: must be 1 or more
   spec.checkpoint is mounted; give one of them another path
 spec.tasks[0].template.spec.volumes[0].name: "di-checkpoint": is what the operator calls the
   volume of spec.checkpoint; choose another
-spec.artifacts[0].name: is required
-spec.artifacts[0].name: "A": must be a DNS label: 1 to 63 lower-case letters, digits and dashes,
-  with a letter or digit at both ends
-spec.artifacts[0].path: "results": must be an absolute path such as /results, without . or .. or a
-  colon
-spec.artifacts[0].path: "/var/run/di-code/a": /var/run/di-code is where the operator puts its files;
-  choose another, such as /results
-spec.artifacts[0].path: "/code": is where spec.code is mounted; give one of them another path
-spec.artifacts[0].persistentVolumeClaim: "A": must be lower-case letters, digits, dashes and dots,
-  as a claim's name is
-(artifacts[0]={name: a, path: /a}) spec.artifacts[0].volume: is required, unless
-  persistentVolumeClaim is given
-(volumes=[{name: data, hostPath: {path: /a}}]; artifacts[0].volume=data)
-  spec.artifacts[0].persistentVolumeClaim: "a": artifacts are in a volume of the job or in a claim,
-  not in both
-(artifacts[0]={name: a, path: /a}) spec.artifacts[0].volume: "disc": no volume in spec.volumes has
-  that name
-spec.artifacts[0].tasks[0]: "actor": no task of this job has that name
-(artifacts[1]={name: results, path: /b, persistentVolumeClaim: a}) spec.artifacts[1].name:
-  "results": is the name of another artifact already
-(artifacts[1]={name: b, path: /results, persistentVolumeClaim: a}) spec.artifacts[1].path:
-  "/results": is where spec.artifacts[0] is mounted; give one of them another path
-(artifacts[0].path=/other) spec.tasks[0].template.spec.containers[0].volumeMounts[0].mountPath:
-  "/other/": is where spec.artifacts[0] is mounted; give one of them another path
-spec.tasks[0].template.spec.volumes[0].name: "di-artifacts-0": is the name of a volume of
-  spec.artifacts; choose another
 spec.code.configMap: is required
 spec.code.configMap: "A": must be lower-case letters, digits, dashes and dots, as a ConfigMap's
   name is
