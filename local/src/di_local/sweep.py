@@ -26,8 +26,11 @@ from di_api.sweeps import (
     Summary,
     SweepSpec,
     Trial,
+    checkpoint_name,
+    copy_job,
     decide,
     load_sweep,
+    missing_checkpoints,
     read_trial,
     rungs_text,
     summarize,
@@ -58,6 +61,8 @@ from di_local.trials import TrialTable
 from di_local.watching import start_error
 
 _LAST_LINES: Final = 20
+_CHECKPOINTS: Final = "checkpoints"
+"""Directory of a population's checkpoints in that of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,20 +111,22 @@ async def run_sweep(
         InvalidSpec: the sweep breaks rules; nothing was started.
         CannotRun, NoAddress, OSError: as for `di_local.run.run`.
     """
-    spec = load_sweep(manifest.job)
     if parallelism is not None:
-        spec = replace(spec, parallelism=parallelism)
+        spec = {**mapping(manifest.job.get("spec")), "parallelism": parallelism}
+        manifest = replace(manifest, job={**manifest.job, "spec": spec})
+    loaded = load_sweep(manifest.job)
     images = read_images(manifest.directory, options.command)
-    first = replace(manifest, job=trial_job(manifest.job, spec, 0))
-    if checkpoint is not None:
-        first = with_checkpoint(first, checkpoint)
+    # A population has its checkpoints in the directory of the run, which is not known yet.
+    place = checkpoint or (None if loaded.population is None else Path.cwd())
+    tried = manifest if place is None else with_checkpoints(manifest, place)
+    first = replace(tried, job=trial_job(tried.job, load_sweep(tried.job), 0))
     job = checked(first, options, images, say)
     variables = variables_of_images(job, options, say)
     make_runtime = partial(runtime_of, manifest, options, images, variables)
     began = time.monotonic()
     async with started(manifest, options, make_runtime, is_sweep=True) as here:
         create_beside(here.plane, manifest)
-        trials = Trials(manifest, spec, here, checkpoint=checkpoint, say=say)
+        trials = Trials(manifest, here, checkpoint=checkpoint, say=say)
         following = _follow(here, options)
         try:
             exhausted = await trials.run(interrupts)
@@ -137,13 +144,18 @@ class Trials:
     def __init__(
         self,
         manifest: Manifest,
-        spec: SweepSpec,
         here: Started,
         *,
         checkpoint: Path | None,
         say: Callable[[Text], None],
     ) -> None:
-        self._manifest, self._spec, self._here = manifest, spec, here
+        if load_sweep(manifest.job).population is not None:
+            checkpoint = checkpoint or here.directory / _CHECKPOINTS
+            manifest = _as_of_run(manifest, here.directory.name)
+        if checkpoint is not None:
+            manifest = with_checkpoints(manifest, checkpoint)
+        self._manifest, self._here = manifest, here
+        self._spec = spec = load_sweep(manifest.job)
         self._checkpoint, self._say = checkpoint, say
         self._objects = here.plane.objects
         self._name = str(manifest.job["metadata"]["name"])
@@ -155,6 +167,7 @@ class Trials:
         self._failed: dict[str, Path] = {}
         self._cannot_start = ""
         self._has_explained = False
+        self._has_warned = False
         self._table = TrialTable(spec, self._name)
         self._objects.subscribe(self._on_change)
 
@@ -216,10 +229,14 @@ class Trials:
                     "value": each.value,
                     "seconds": round(each.seconds, 1),
                     **({"stopped": each.stopped} if each.stopped else {}),
+                    **({} if each.source is None else {"copyOf": self._name_of(each.source)}),
                 }
                 for each in sorted(self._all(), key=lambda trial: trial.index)
             ],
         }
+
+    def _name_of(self, index: int) -> str:
+        return trial_name(self._name, index)
 
     # --- what happens ---
 
@@ -283,14 +300,21 @@ class Trials:
             else:
                 self._annotate(each)
         for index in found.create if not self._cannot_start else ():
-            job = trial_job(self._manifest.job, self._spec, index)
-            parameters = json.loads(job["metadata"]["annotations"][ANNOTATION_PARAMETERS])
-            if self._checkpoint is not None:
-                own = self._checkpoint / trial_name(self._name, index)
-                own.mkdir(parents=True, exist_ok=True)
-                job = with_checkpoint(replace(self._manifest, job=job), own).job
-            self._parameters[index] = parameters
-            self._objects.create(DIJOBS, job)
+            self._create(trial_job(self._manifest.job, self._spec, index), index)
+        for index, replaced in found.copies if not self._cannot_start else ():
+            self._create(copy_job(self._manifest.job, self._spec, index, replaced), index)
+        missing = missing_checkpoints(self._spec, self._all())
+        if missing and not self._has_warned:
+            self._has_warned = True
+            self._say(Text(missing, "yellow"))
+
+    def _create(self, job: Object, index: int) -> None:
+        if self._checkpoint is not None:
+            own = self._checkpoint / checkpoint_name(self._manifest.job, index)
+            own.mkdir(parents=True, exist_ok=True)
+        annotations = job["metadata"]["annotations"]
+        self._parameters[index] = json.loads(annotations[ANNOTATION_PARAMETERS])
+        self._objects.create(DIJOBS, job)
 
     def _annotate(self, trial: Trial) -> None:
         with suppress(Refused):
@@ -332,6 +356,21 @@ class Trials:
             self._ended[trial.index] = trial
             with suppress(Refused):
                 self._objects.delete(DIJOBS, self._namespace, job["metadata"]["name"])
+
+
+def with_checkpoints(manifest: Manifest, directory: Path) -> Manifest:
+    """Return a sweep whose trials have a directory of this machine for their checkpoints."""
+    spec = mapping(manifest.job.get("spec"))
+    template = mapping(spec.get("template"))
+    job = with_checkpoint(replace(manifest, job={"spec": template.get("spec")}), directory).job
+    changed = {**spec, "template": {**template, "spec": job["spec"]}}
+    return replace(manifest, job={**manifest.job, "spec": changed})
+
+
+def _as_of_run(manifest: Manifest, run: str) -> Manifest:
+    """Return a sweep with a UID, so that it has other checkpoints than earlier runs."""
+    metadata = {**manifest.job["metadata"], "uid": run}
+    return replace(manifest, job={**manifest.job, "metadata": metadata})
 
 
 def _follow(here: Started, options: Options) -> asyncio.Task[Any]:

@@ -21,11 +21,10 @@ class TrialTable:
 
     def __init__(self, spec: SweepSpec, sweep: str) -> None:
         self._spec, self._sweep = spec, sweep
-        last = trial_name(sweep, max(Space(spec).size - 1, 0))
+        last = trial_name(sweep, Space(spec).last_index)
         self._names = max(len(last), len("TRIAL"))
         self._values = max(_LONGEST, len(spec.objective.metric))
-        early = spec.early_stopping
-        self._progress = "step" if early is None else early.progress
+        self._progress = spec.progress
         self._steps = max(_LONGEST, len(self._progress))
 
     def header(self) -> str:

@@ -250,7 +250,12 @@ def training(
     return Training(
         here,
         sender,
-        Checkpoints.of(os.environ, every_seconds=save_every, name=checkpoint),
+        Checkpoints.of(
+            os.environ,
+            every_seconds=save_every,
+            name=checkpoint,
+            copies=here.is_first_process,
+        ),
         known={**{key: value for key, value in stated.items() if value is not None}, **known},
         learners=learners,
         nodes=nodes,

@@ -15,7 +15,7 @@ import yaml
 from di_local import runs, watchdog
 from tests.programs import Program
 from tests.unit.local.machine import FOR_EVER, task
-from tests.waiting import START_SECONDS
+from tests.waiting import DEADLINE, START_SECONDS
 
 _CODE_OF_INTERRUPT = 130
 _LEARNER = """
@@ -33,10 +33,12 @@ class Command:
         self.path = tmp_path
         self.environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "COLUMNS": "200"}
 
-    def start(self, program: str, **spec: object) -> Program:
+    def start(self, program: str, *, saves: bool = False, **spec: object) -> Program:
         path = self.path / "sweep.yaml"
         container = {"command": [sys.executable, "-c", program]}
         template = {"spec": {"backoffLimit": 0, "tasks": [task("", pod={"container": container})]}}
+        if saves:
+            template["spec"]["checkpoint"] = {"persistentVolumeClaim": "saved"}
         usual = {
             "objective": {"metric": "score", "goal": "Minimize"},
             "sampler": "Grid",
@@ -84,6 +86,52 @@ def test_the_best_of_all_trials_is_shown_and_kept(command: Command) -> None:
     }
     assert (found["best"], found["value"]) == (1, 1.0)
     assert not list(watchdog.marked(run.name))
+
+
+_POPULATION = """
+import json, os
+import di_orchestrator as di
+own = float(os.environ["P"])
+with di.training(total_steps=60) as run:
+    found = run.checkpoint.restore()
+    state = json.loads(found.read_text()) if found else {"step": 0, "score": 0.0, "began": own}
+    while state["step"] < 60 and not run.stopping:
+        with run.iteration(samples=1):
+            run.leaving.wait(0.1)
+        state = {**state, "step": state["step"] + 1, "score": state["score"] + own}
+        run.save(lambda path: path.write_text(json.dumps(state)), step=state["step"])
+        run.report(state["step"], score=state["score"])
+"""
+
+
+@pytest.mark.proves("sweeps.md#population-based-training")
+def test_copies_of_a_population_continue_from_the_weights_of_the_best(command: Command) -> None:
+    process = command.start(
+        _POPULATION,
+        objective={"metric": "score"},
+        sampler="Random",
+        parameters=[{"name": "p", "environment": "P", "uniform": {"min": 0, "max": 1}}],
+        population={"size": 3, "interval": 15},
+        parallelism=3,
+        maxTrials=6,
+        saves=True,
+    )
+    said, _ = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, said
+    directory = command.the_run().directory
+    found = json.loads((directory / runs.TRIALS).read_text())
+    trials = {each["name"]: each for each in found["trials"]}
+    copies = [each for each in trials.values() if "copyOf" in each]
+    assert copies, said
+    for each in copies:
+        if each["state"] == "Succeeded":
+            saved = directory / "checkpoints" / f"{each['name']}.{directory.name}"
+            state = json.loads((saved / "checkpoint-60").read_text())
+            first = each
+            while "copyOf" in first:
+                first = trials[first["copyOf"]]
+            assert state["began"] == first["parameters"]["p"]
+    assert any(each["state"] == "Succeeded" for each in copies)
 
 
 @pytest.mark.proves("sweeps.md#without-a-cluster")

@@ -14,7 +14,7 @@ import pytest
 from di_api.names import API_VERSION, KIND, LABEL_SWEEP
 from di_kube.client import KubeClient
 from di_kube.errors import Invalid
-from di_kube.resources import DIJOBS, DISWEEPS, Resource
+from di_kube.resources import DIJOBS, DISWEEPS, PODS, Resource
 from tests.integration.operator_testbed import Object, Testbed, condition, task, with_testbed
 
 pytestmark = pytest.mark.usefixtures("crd", "sweeps")
@@ -126,6 +126,38 @@ async def test_a_trial_that_is_behind_is_suspended_and_another_runs(testbed: Tes
             "value": 5,
             "parameters": {"p": "0"},
         }
+
+
+@pytest.mark.proves("sweeps.md#population-based-training")
+@with_testbed
+async def test_the_worst_of_a_population_is_replaced_by_a_copy_of_the_best(
+    testbed: Testbed,
+) -> None:
+    parameter = {"name": "p", "environment": "P", "uniform": {"min": 1, "max": 2}}
+    learner = {**task("learner"), "type": "learner"}
+    body = sweep(
+        learner,
+        sampler="Random",
+        parameters=[parameter],
+        population={"size": 2, "interval": 10},
+    )
+    body["spec"]["template"]["spec"]["checkpoint"] = {"persistentVolumeClaim": "saved"}
+    async with testbed.operator(sweeps=True):
+        uid = (await submit(testbed, body))["metadata"]["uid"]
+        for name in ("tune-0", "tune-1"):
+            await runs(testbed, name)
+        await report(testbed, "tune-0", step=10, score=5, checkpointStep=10)
+        await report(testbed, "tune-1", step=10, score=4, checkpointStep=10)
+        await runs(testbed, "tune-3")
+        assert (await testbed.job("tune-1"))["spec"]["suspend"] is True
+        pod = await testbed.client.get(PODS, "tune-3-learner-0", testbed.namespace)
+        (container,) = pod["spec"]["containers"]
+        variables = {each["name"]: each.get("value") for each in container["env"]}
+        assert variables["DI_RESTORE_FROM"] == f"/checkpoint/tune-0.{uid}"
+        assert variables["DI_CHECKPOINT_DIR"] == f"/checkpoint/tune-3.{uid}"
+        before = (await testbed.job("tune-0"))["metadata"]["annotations"]["diengine/parameters"]
+        after = (await testbed.job("tune-3"))["metadata"]["annotations"]["diengine/parameters"]
+        assert json.loads(after)["p"] != json.loads(before)["p"]
 
 
 @pytest.mark.proves("sweeps.md#in-a-cluster")

@@ -55,7 +55,6 @@ class _Sweep:
         manifest = Manifest(job=sweep, beside=(), directory=here.folder)
         self.trials = Trials(
             manifest,
-            load_sweep(sweep),
             started,
             checkpoint=checkpoint,
             say=lambda text: self.lines.append(text.plain),
@@ -71,6 +70,13 @@ class _Sweep:
         self.here.objects.replace(
             DIJOBS, "default", f"tiny-{index}", {**job, "status": status}, status=True
         )
+
+    def judged(self) -> set[int]:
+        """The steps that the trials were last compared at."""
+        annotations = [each["metadata"]["annotations"] for each in self.here.objects.list(DIJOBS)]
+        return {
+            json.loads(each.get("diengine/rungs", "{}")).get("judged", 0) for each in annotations
+        }
 
     def is_running(self, *indexes: int) -> bool:
         phases = {
@@ -182,6 +188,68 @@ def test_each_trial_has_a_checkpoint_directory_of_its_own(tmp_path: Path) -> Non
             assert (await _Sweep(here, _sweep(program), saved).run()).summary.succeeded == 4
             found = {each.parent.name: each.read_text() for each in saved.glob("*/p")}
             assert found == {f"tiny-{index}": str(index) for index in range(4)}
+
+    asyncio.run(story())
+
+
+@pytest.mark.proves("sweeps.md#population-based-training")
+def test_a_trial_of_a_population_is_replaced_by_a_copy_with_the_checkpoint(tmp_path: Path) -> None:
+    program = (
+        "import os, pathlib, signal\n"
+        "if 'DI_RESTORE_FROM' not in os.environ:\n"
+        "    signal.pause()\n"
+        "print(pathlib.Path(os.environ['DI_RESTORE_FROM'], 'w').read_text(), flush=True)"
+    )
+
+    async def story() -> None:
+        async with machine(tmp_path) as here, asyncio.timeout(DEADLINE):
+            body = _sweep(
+                program,
+                sampler="Random",
+                parameters=[{"name": "p", "environment": "P", "uniform": {"min": 1, "max": 2}}],
+                population={"size": 2, "interval": 10},
+            )
+            body["spec"]["template"]["spec"]["checkpoint"] = {"persistentVolumeClaim": "saved"}
+            sweep = _Sweep(here, body)
+            running = asyncio.create_task(sweep.run())
+            await here.until(lambda: sweep.is_running(0, 1))
+            saved = here.folder / "checkpoints" / f"tiny-0.{here.folder.name}" / "w"
+            saved.write_text("weights of the best")
+            sweep.report(0, step=10, score=5.0, checkpointStep=10)
+            sweep.report(1, step=11, score=4.0, checkpointStep=11)
+            await here.until(lambda: any("tiny-3" in line for line in sweep.lines))
+            assert here.said("tiny-3-learner-0") == "weights of the best\n"
+            sweep.interrupts()
+            outcome = await running
+            assert "replaced by a copy of trial 0" in outcome.trials[1].stopped
+            record = {each["name"]: each for each in sweep.trials.record(outcome.summary)["trials"]}
+            assert record["tiny-3"]["copyOf"] == "tiny-0"
+            assert record["tiny-3"]["parameters"] != record["tiny-0"]["parameters"]
+            assert not any("no trial has reported" in line for line in sweep.lines)
+
+    asyncio.run(story())
+
+
+def test_a_population_that_saves_nothing_is_told_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with machine(tmp_path) as here, asyncio.timeout(DEADLINE):
+            body = _sweep(
+                FOR_EVER,
+                sampler="Random",
+                population={"size": 2, "interval": 10},
+            )
+            body["spec"]["template"]["spec"]["checkpoint"] = {"persistentVolumeClaim": "saved"}
+            sweep = _Sweep(here, body)
+            running = asyncio.create_task(sweep.run())
+            await here.until(lambda: sweep.is_running(0, 1))
+            for step in (10, 20):
+                sweep.report(0, step=step, score=5.0)
+                sweep.report(1, step=step, score=4.0)
+                # A comparison of each step.
+                await here.until(lambda step=step: sweep.judged() == {step})  # type: ignore[misc]  # a lambda of a loop
+            sweep.interrupts()
+            await running
+            assert sum("no trial has reported a checkpoint" in line for line in sweep.lines) == 1
 
     asyncio.run(story())
 

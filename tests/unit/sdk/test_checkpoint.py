@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,7 @@ from di_orchestrator.errors import BadEnvironment, CheckpointLost
 from di_orchestrator.training_run.checkpoint import Checkpoints
 from di_orchestrator.training_run.checkpoint_files import KEPT
 from tests.unit.sdk.conftest import Clock
+from tests.waiting import DEADLINE
 
 
 def of(folder: Path, step: str | None = None) -> Checkpoints:
@@ -164,6 +168,8 @@ def test_a_bad_step_or_name_is_refused() -> None:
 SAVES = """
 import sys
 from pathlib import Path
+from threading import Thread
+from typing import Any
 from di_orchestrator.training_run.checkpoint import Checkpoints
 
 def write(path):
@@ -224,3 +230,81 @@ def test_a_checkpoint_of_a_library_begins_a_new_interval(clock: Clock) -> None:
     assert checkpoints.is_due
     checkpoints.passed()
     assert (checkpoints.is_due, checkpoints.saved_step) == (False, 7)
+
+
+def _copy_of(folder: Path, source: Path, **more: object) -> Checkpoints:
+    told = {
+        names.ENV_CHECKPOINT_DIR: str(folder),
+        names.ENV_RESTORE_FROM: str(source),
+        names.ENV_JOB_UID: "copy",
+    }
+    return Checkpoints.of(told, **more)  # type: ignore[arg-type]  # of one value each
+
+
+@pytest.mark.proves("sdk.md#stopping-and-going-on", "sweeps.md#population-based-training")
+def test_a_copy_begins_with_the_newest_checkpoint_of_its_source(tmp_path: Path) -> None:
+    source = of(tmp_path / "source")
+    for step in (5, 7):
+        source.save(step, lambda path: path.write_text("theirs"))
+    copy = _copy_of(tmp_path / "own", tmp_path / "source")
+    assert (copy.restored_step, copy.saved_step) == (7, None)
+    assert copy.restore() == tmp_path / "own" / "checkpoint-7"
+    copy.save(8, lambda path: path.write_text("own"))
+    source.save(99, lambda path: path.write_text("theirs"))
+    again = _copy_of(tmp_path / "own", tmp_path / "source")
+    found = again.restore()
+    assert found is not None
+    assert found.read_text() == "own"
+
+
+def test_a_copy_takes_the_checkpoint_that_its_source_has_recorded(tmp_path: Path) -> None:
+    source = Checkpoints(tmp_path / "source", job="source")
+    source.save(5, lambda path: path.mkdir())
+    # A library is writing it.
+    (tmp_path / "source" / "checkpoint-6").mkdir()
+    assert _copy_of(tmp_path / "own", tmp_path / "source").restored_step == 5
+
+
+def test_a_copy_of_a_trial_without_a_checkpoint_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointLost, match="has no checkpoint to copy"):
+        _copy_of(tmp_path / "own", tmp_path / "nothing")
+
+
+def test_a_checkpoint_that_is_replaced_while_it_is_copied_is_copied_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = of(tmp_path / "source")
+    source.save(1, lambda path: path.mkdir())
+    real = shutil.copytree
+
+    def late(*given: Any, **more: Any) -> Any:
+        monkeypatch.setattr(shutil, "copytree", real)
+        for step in (2, 3):
+            source.save(step, lambda path: path.mkdir())
+        return real(*given, **more)
+
+    monkeypatch.setattr(shutil, "copytree", late)
+    assert _copy_of(tmp_path / "own", tmp_path / "source").restored_step == 3
+
+
+def test_another_process_of_the_group_waits_for_the_copy(tmp_path: Path) -> None:
+    of(tmp_path / "source").save(4, lambda path: path.write_text("x"))
+    copying = Thread(target=lambda: _copy_of(tmp_path / "own", tmp_path / "source"))
+    seen: list[float] = []
+
+    def clock() -> float:
+        # The copy begins once the other process waits for it.
+        if not seen:
+            copying.start()
+        seen.append(0.0)
+        return 0.0
+
+    other = _copy_of(tmp_path / "own", tmp_path / "source", copies=False, clock=clock)
+    copying.join(DEADLINE)
+    assert other.restored_step == 4
+
+
+def test_a_process_whose_group_makes_no_copy_ends(tmp_path: Path) -> None:
+    hours = iter(range(0, 10**6, 3600))
+    with pytest.raises(CheckpointLost, match="has the first process of the group ended"):
+        _copy_of(tmp_path / "own", tmp_path, copies=False, clock=lambda: float(next(hours)))

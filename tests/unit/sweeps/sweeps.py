@@ -11,6 +11,7 @@ from di_api.names import ANNOTATION_RUNGS
 from di_api.sweeps import (
     SweepSpec,
     Trial,
+    copy_job,
     decide,
     load_sweep,
     read_trial,
@@ -73,6 +74,10 @@ class Cluster:
         self._value_of, self._last_step = value_of, last_step
         self.now = START
 
+    def value_of(self, parameters: Mapping[str, Any], step: int, _: Mapping[str, Any]) -> float:
+        """The value of the next report, by the parameters, its step and the report before it."""
+        return self._value_of(parameters, step)
+
     def trials(self) -> list[Trial]:
         found = [read_trial(job, self.spec, self.now) for job in self.jobs.values()]
         return [each for each in found if each is not None]
@@ -95,15 +100,23 @@ class Cluster:
                 job["status"]["endsAt"] = "soon"
             at_write()
         for index in found.create:
-            at_write()
-            job = trial_job(self.manifest, self.spec, index)
-            name = job["metadata"]["name"]
-            assert name not in self.jobs, "a name is used once"
-            started = {"phase": "Running", "startTime": self.now.isoformat()}
-            self.jobs[name] = {**job, "status": {**started, "profilings": {"step": 0}}}
-            self.created.append(name)
-            at_write()
+            self._create(trial_job(self.manifest, self.spec, index), {"step": 0}, at_write)
+        for index, replaced in found.copies:
+            assert replaced.copy is not None, "it is replaced"
+            # It continues at the checkpoint of its source.
+            source = self.jobs[trial_name("tune", replaced.copy.source)]["status"]["profilings"]
+            job = copy_job(self.manifest, self.spec, index, replaced)
+            self._create(job, source, at_write)
         return found.is_over
+
+    def _create(self, job: Object, reported: Object, at_write: Callable[[], None]) -> None:
+        at_write()
+        name = job["metadata"]["name"]
+        assert name not in self.jobs, "a name is used once"
+        started = {"phase": "Running", "startTime": self.now.isoformat(), "profilings": {}}
+        self.jobs[name] = {**job, "status": {**started, "restored": {**reported}}}
+        self.created.append(name)
+        at_write()
 
     def work(self, order: Iterator[int], step: int = 1) -> None:
         """Let running jobs take a step each and report, in this order of their indexes."""
@@ -119,10 +132,12 @@ class Cluster:
             if number < len(running):
                 job = running[number]
                 parameters = json.loads(job["metadata"]["annotations"]["diengine/parameters"])
-                at = job["status"]["profilings"]["step"] + step
+                before = job["status"]["profilings"] or job["status"]["restored"]
+                at = before["step"] + step
                 self.steps += step
-                value = self._value_of(parameters, at)
-                job["status"]["profilings"] = {"step": at, "episodeReturn": value}
+                value = self.value_of(parameters, at, before)
+                report = {"step": at, "episodeReturn": value, "checkpointStep": at}
+                job["status"]["profilings"] = report
                 if at >= self._last_step:
                     job["status"]["phase"] = "Succeeded"
                     job["status"]["completionTimestamp"] = self.now.isoformat()

@@ -28,6 +28,17 @@ def _one(**fields: Any) -> dict[str, Any]:
     return {"parameters": [{**_P, **fields}]}
 
 
+def _population(**fields: Any) -> dict[str, Any]:
+    """A population of four with one fault."""
+    own: dict[str, Any] = {
+        key: fields.pop(key) for key in ("quantile", "perturbation", "resample") if key in fields
+    }
+    saving = template()
+    saving["spec"]["checkpoint"] = {"persistentVolumeClaim": "saved"}
+    rule = {"size": 4, "interval": 10, **own}
+    return {"population": rule, "parallelism": 4, "template": saving, **fields}
+
+
 @pytest.mark.proves("sweeps.md#what-is-refused")
 @pytest.mark.parametrize(
     ("change", "path", "message"),
@@ -133,6 +144,7 @@ def _one(**fields: Any) -> dict[str, Any]:
                 "template": {
                     "spec": {
                         **template()["spec"],
+                        "coordinated": {},
                         "checkpoint": {"persistentVolumeClaim": "mine"},
                     }
                 }
@@ -140,6 +152,30 @@ def _one(**fields: Any) -> dict[str, Any]:
             "spec.template.spec.checkpoint",
             "would be shared by all trials",
         ),
+        ({"population": {"size": 1, "interval": 9}}, "spec.population.size", "must be 2 or more"),
+        ({"population": {"size": 4}}, "spec.population.interval", "is required"),
+        (
+            _population(template=template()),
+            "spec.template.spec.checkpoint",
+            "is required with population",
+        ),
+        (_population(parallelism=3), "spec.parallelism", "at least population.size, which is 4"),
+        (_population(maxTrials=3), "spec.maxTrials", "at least population.size, which is 4"),
+        (
+            _population(earlyStopping={"firstStep": 1}),
+            "spec.earlyStopping",
+            "would stop trials that population replaces",
+        ),
+        (_population(seeds=_SEEDS), "spec.seeds", "a population compares single trials"),
+        (
+            _population(sampler="Grid", **_one(values=[1, 2])),
+            "spec.sampler",
+            "use Random or QuasiRandom",
+        ),
+        (_population(parameters=None), "spec.parameters", "copies have other parameters"),
+        (_population(quantile=0.6), "spec.population.quantile", "must be 0.5 or less"),
+        (_population(perturbation=1), "spec.population.perturbation", "must be below 1"),
+        (_population(resample=-0.1), "spec.population.resample", "must be from 0 to 1"),
         ({"earlyStopping": {"firstStep": 0}}, "spec.earlyStopping.firstStep", "must be 1 or more"),
         (
             {"earlyStopping": {"firstStep": 1, "reduction": 1}},

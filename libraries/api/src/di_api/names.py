@@ -68,7 +68,7 @@ LABEL_TRIAL: Final = "diengine/trial"
 ANNOTATION_PARAMETERS: Final = "diengine/parameters"
 """On a trial: its parameters, a JSON object by name. Read by users."""
 ANNOTATION_RUNGS: Final = "diengine/rungs"
-"""On a trial: its values at the rungs of early stopping, and why it was stopped; see
+"""On a trial: its values at comparisons, why it was stopped, and its copy; see
 `sweeps/trial.py`. Read and written by whatever runs the sweep."""
 LABEL_TASK_TYPE: Final = "diengine/task-type"
 """Task type. Read by users."""
@@ -255,6 +255,9 @@ ENV_ARTIFACTS_DIR: Final = "DI_ARTIFACTS_DIR"
 """Path of the first artifact of the pod, in pods that have one."""
 ENV_RESTORE_STEP: Final = "DI_RESTORE_STEP"
 """Step of the last checkpoint that the job reported, unchanged; absent if there is none."""
+ENV_RESTORE_FROM: Final = "DI_RESTORE_FROM"
+"""Directory of the checkpoints of another trial, in learners of its copy in a sweep; they restore
+the newest one of it, unless they have saved their own."""
 ENV_NODE_NAME: Final = "DI_NODE_NAME"
 """Name of the pod's node, in NODE_CHECK."""
 ENV_NODE_CHECK_WAIT: Final = "DI_NODE_CHECK_WAIT"

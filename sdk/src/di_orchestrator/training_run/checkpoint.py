@@ -11,6 +11,10 @@ from di_orchestrator.errors import BadEnvironment, CheckpointLost
 from di_orchestrator.server.exchange import Clock
 from di_orchestrator.training_run.checkpoint_files import CheckpointFiles
 
+_COPY_SECONDS = 600.0
+"""Seconds that the other processes of a group wait for the copy of a checkpoint."""
+_POLL_SECONDS = 0.1
+
 
 class Checkpoints:
     """The job's directory of checkpoints; without one nothing is saved.
@@ -61,12 +65,25 @@ class Checkpoints:
         *,
         every_seconds: float | None = None,
         name: str = "checkpoint",
+        copies: bool = True,
         clock: Clock = time.monotonic,
     ) -> Checkpoints:
         """Return the checkpoints of the pod with these variables.
 
+        A trial that is a copy of another one in a sweep gets the newest checkpoint of that one as
+        its own (`DI_RESTORE_FROM`), unless it has saved one.
+
+        Args:
+            environment: of the pod.
+            every_seconds: between two checkpoints.
+            name: of the program's checkpoints.
+            copies: whether this process copies that checkpoint; False: it waits for the one that
+                does.
+            clock: returns seconds.
+
         Raises:
             BadEnvironment: the step to restore is not a number.
+            CheckpointLost: there is no checkpoint to copy.
         """
         folder, step = environment.get("DI_CHECKPOINT_DIR"), environment.get("DI_RESTORE_STEP")
         try:
@@ -76,7 +93,7 @@ class Checkpoints:
                 f"DI_RESTORE_STEP is {step!r}, and should be the step of a checkpoint: the "
                 "operator sets it in pods of a DIJob; does the template set it?"
             ) from None
-        return cls(
+        found = cls(
             Path(folder) if folder else None,
             restored,
             every_seconds=every_seconds,
@@ -84,6 +101,29 @@ class Checkpoints:
             job=environment.get("DI_JOB_UID", ""),
             clock=clock,
         )
+        source = environment.get("DI_RESTORE_FROM")
+        if source and found.restored_step is None and found.files is not None:
+            found._adopt(Path(source), copies=copies)
+        return found
+
+    def _adopt(self, source: Path, *, copies: bool) -> None:
+        """Make the newest checkpoint in another directory the one to restore."""
+        assert self.files is not None, "there is a directory"
+        if copies:
+            self.restored_step = self.files.copy_newest(source)
+            self.completed(self.restored_step)
+            # This process has not saved it.
+            self.saved_step = None
+            return
+        until = self._clock() + _COPY_SECONDS
+        while self.restored_step is None:
+            if self._clock() >= until:
+                raise CheckpointLost(
+                    f"{self.folder} has no copy of the checkpoint in {source} after "
+                    f"{_COPY_SECONDS:g} s: has the first process of the group ended?"
+                )
+            time.sleep(_POLL_SECONDS)
+            self.restored_step = self.files.claimed(self._job)
 
     @property
     def is_due(self) -> bool:

@@ -9,7 +9,10 @@ import re
 import shutil
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+from di_orchestrator.errors import CheckpointLost
 
 KEPT = 2
 """Number of newest checkpoints per name that are kept: the job may have reported the
@@ -48,6 +51,35 @@ class CheckpointFiles:
         matches = ((form.fullmatch(path.name), path) for path in self._folder.iterdir())
         return sorted((int(match[1]), path) for match, path in matches if match)
 
+    def copy_newest(self, source: Path) -> int:
+        """Copy the newest complete checkpoint of another directory, whose program may still save;
+        return its step.
+
+        Raises:
+            CheckpointLost: there is none.
+        """
+        other = CheckpointFiles(source, self._name)
+        for left in range(ATTEMPTS, -1, -1):
+            found = dict(other.found())
+            recorded = other.claimed()
+            # A library can be writing a newer one.
+            step = recorded if recorded in found else max(found, default=None)
+            if step is None:
+                break
+            path = found[step]
+            try:
+                self.save(step, partial(_copy, path))
+            except (FileNotFoundError, shutil.Error):
+                # Replaced by newer ones meanwhile.
+                if not left:
+                    raise
+            else:
+                return step
+        raise CheckpointLost(
+            f"{source} has no {self._name} to copy, although its trial has reported one: is it on "
+            "the same volume?"
+        )
+
     # ------------------------------------------------------------ whose they are
     def claim(self, job: str, step: int) -> None:
         """Record the step that the job with this UID has saved."""
@@ -57,11 +89,13 @@ class CheckpointFiles:
         part.write_text(f"{job} {step}")
         part.replace(self._claims)
 
-    def claimed(self, job: str) -> int | None:
-        """Return the step that the job with this UID has saved; None if it has saved none."""
+    def claimed(self, job: str = "") -> int | None:
+        """Return the step that the job with this UID has saved, or any job; None if it has saved
+        none.
+        """
         try:
             owner, step = self._claims.read_text().split()
-            return int(step) if owner == job else None
+            return int(step) if job in ("", owner) else None
         except (OSError, ValueError):
             return None
 
@@ -126,6 +160,13 @@ def complete_path(part: Path) -> Path:
     if not part.name.startswith(".") or not writer.endswith(".part"):
         raise ValueError(f"{part} is not a path at which run.save writes a checkpoint")
     return part.with_name(hidden)
+
+
+def _copy(source: Path, goal: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, goal, symlinks=True)
+    else:
+        shutil.copy2(source, goal)
 
 
 def _replace(part: Path, goal: Path) -> None:

@@ -20,7 +20,7 @@ from di_local.api.patches import merged
 from di_operator.process.controller import JobKey, Outdated
 from di_operator.process.lease_state import NotLeading
 from di_operator.sweeps.keeper import RESYNC, RETRY, Sweeps
-from tests.unit.sweeps.sweeps import START, sweep
+from tests.unit.sweeps.sweeps import START, sweep, template
 
 Object = dict[str, Any]
 KEY = JobKey("rl", "tune")
@@ -258,6 +258,47 @@ def test_jobs_and_sweeps_wake_the_sweep_of_their_name(cluster: Cluster) -> None:
     keeper.follow_job("MODIFIED", {"metadata": {"namespace": "rl", "name": "other"}})
     keeper.follow_sweep("ADDED", cluster.objects[DISWEEPS.kind, "tune"])
     assert cluster.woken == [KEY, KEY]
+
+
+def _population(cluster: Cluster) -> None:
+    saving = template()
+    saving["spec"]["checkpoint"] = {"persistentVolumeClaim": "saved"}
+    rule = {"size": 2, "interval": 10}
+    cluster.start(population=rule, template=saving, maxTrials=None)
+
+
+@pytest.mark.proves("sweeps.md#population-based-training")
+def test_a_copy_is_created_when_the_pods_of_the_replaced_trial_have_ended(cluster: Cluster) -> None:
+    _population(cluster)
+    cluster.reconcile()
+    running = {"phase": "Running", "readyReplicas": 1}
+    for index, value in enumerate((5.0, 4.0)):
+        numbers = {"step": 10, "episodeReturn": value, "checkpointStep": 10}
+        cluster.set_status(index, **running, profilings=numbers)
+    cluster.reconcile()
+    assert cluster.job(1)["spec"]["suspend"] is True
+    assert cluster.jobs() == ["tune-0", "tune-1"]
+    cluster.set_status(1, phase="Pending", readyReplicas=0)
+    cluster.reconcile()
+    assert cluster.jobs() == ["tune-0", "tune-1", "tune-3"]
+    (owner,) = cluster.job(3)["metadata"]["ownerReferences"]
+    assert owner["uid"] == "uid"
+    container = cluster.job(3)["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+    assert {"name": "DI_RESTORE_FROM", "value": "/checkpoint/tune-0.uid"} in container["env"]
+    assert (cluster.status["created"], cluster.status["stopped"]) == (3, 1)
+    assert cluster.condition("Copying")["status"] == "True"
+
+
+@pytest.mark.proves("sweeps.md#population-based-training")
+def test_a_population_without_checkpoints_shows_that_it_copies_none(cluster: Cluster) -> None:
+    _population(cluster)
+    cluster.reconcile()
+    for index in range(2):
+        numbers = {"step": 10, "episodeReturn": float(index)}
+        cluster.set_status(index, phase="Running", readyReplicas=1, profilings=numbers)
+    cluster.reconcile()
+    found = cluster.condition("Copying")
+    assert (found["status"], found["reason"]) == ("False", "NoCheckpoint")
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from di_api.phase import Phase
 from di_api.sweeps.early_stopping import after_comparison
+from di_api.sweeps.population import after_selection, pending_copies
 from di_api.sweeps.space import Space
 from di_api.sweeps.spec import SweepSpec
 from di_api.sweeps.trial import Trial
@@ -23,12 +24,14 @@ class Decision:
             that are stopped.
         create: indexes of trials to create, in this order. After one that cannot be created the
             others have to wait, so that the last index shows how many there are.
+        copies: index of each copy to create in a population, with the trial that it replaces.
         exhausted: the budget that is used up; empty while there is none.
         is_over: whether no trial is active, and none will be created.
     """
 
     changed: Sequence[Trial] = ()
     create: range = range(0)
+    copies: Sequence[tuple[int, Trial]] = ()
     exhausted: str = ""
     is_over: bool = False
 
@@ -53,9 +56,13 @@ def decide(
     """
     space = Space(spec)
     known = {each.index: each for each in trials}
-    created = max(created, max(known, default=-1) + 1)
+    created = count_created(spec, known, created)
     exhausted = _exhausted(spec, list(known.values()), elapsed)
-    after = {**known, **{each.index: each for each in _compared(spec, space, known.values())}}
+    rule = spec.population
+    if rule is None:
+        after = {**known, **_compared(spec, space, known.values())}
+    else:
+        after = known if exhausted else after_selection(spec, rule, known, created)
     if exhausted:
         after = {
             index: replace(each, stopped=exhausted) if each.is_active else each
@@ -67,12 +74,24 @@ def decide(
     free = max(0, spec.parallelism - active - ending)
     end = created if exhausted else min(space.size, created + free)
     create = range(created, max(created, end))
+    pending = [] if rule is None or exhausted else pending_copies(rule, after)
     return Decision(
         changed=[each for index, each in after.items() if each != known[index]],
         create=create,
+        copies=pending[: max(0, free - len(create))],
         exhausted=exhausted,
-        is_over=not active and not ending and (bool(exhausted) or created >= space.size),
+        is_over=not (active or ending or pending) and (bool(exhausted) or created >= space.size),
     )
+
+
+def count_created(spec: SweepSpec, trials: Collection[int], created: int) -> int:
+    """Return how many trials have been created, by the indexes of those that exist, and by an
+    earlier count: deleted ones count, too.
+    """
+    if spec.population is None:
+        return max(created, max(trials, default=-1) + 1)
+    first = max((index for index in trials if index < spec.population.size), default=-1) + 1
+    return max(created, first, len(trials))
 
 
 def by_choice(space: Space, trials: Iterable[Trial]) -> dict[int, list[Trial]]:
@@ -88,11 +107,14 @@ def gpu_hours(trials: Iterable[Trial]) -> float:
     return sum(each.gpus * each.seconds for each in trials) / _HOUR
 
 
-def _compared(spec: SweepSpec, space: Space, trials: Iterable[Trial]) -> Iterable[Trial]:
+def _compared(spec: SweepSpec, space: Space, trials: Iterable[Trial]) -> dict[int, Trial]:
+    """Return the trials that early stopping changes."""
     if spec.early_stopping is None:
-        return ()
+        return {}
     choices = by_choice(space, trials)
-    return after_comparison(choices, spec.early_stopping, spec.objective.goal, space.seeds)
+    goal = spec.objective.goal
+    found = after_comparison(choices, spec.early_stopping, goal, space.seeds)
+    return {each.index: each for each in found}
 
 
 def _exhausted(spec: SweepSpec, trials: Sequence[Trial], elapsed: float) -> str:

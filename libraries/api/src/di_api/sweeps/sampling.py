@@ -21,7 +21,7 @@ _RESOLUTION: Final = 1 << 32
 
 def random_point(seed: int, index: int, names: Sequence[str]) -> tuple[float, ...]:
     """Return independent numbers from 0 to below 1, one for each name."""
-    return tuple(_hashed("random", seed, index, name) for name in names)
+    return tuple(uniform("random", seed, index, name) for name in names)
 
 
 def halton_point(seed: int, index: int, names: Sequence[str]) -> tuple[float, ...]:
@@ -34,6 +34,12 @@ def halton_point(seed: int, index: int, names: Sequence[str]) -> tuple[float, ..
         _radical_inverse(seed, index, name, base)
         for name, base in zip(names, _PRIMES[: len(names)], strict=True)
     )
+
+
+def uniform(what: str, seed: int, index: int, name: str) -> float:
+    """Return a number from 0 to below 1, for one purpose, trial and name."""
+    digest = sha256(f"{what} {seed} {index} {name}".encode()).digest()
+    return (int.from_bytes(digest[:8]) >> (64 - _BITS)) / (1 << _BITS)
 
 
 def _radical_inverse(seed: int, index: int, name: str, base: int) -> float:
@@ -49,9 +55,4 @@ def _radical_inverse(seed: int, index: int, name: str, base: int) -> float:
 def _permutation(seed: int, name: str, base: int, place: int) -> tuple[int, ...]:
     """Return the digits of a base in the order of their hashes."""
     key = f"{name} {base} {place}"
-    return tuple(sorted(range(base), key=lambda digit: _hashed("digit", seed, digit, key)))
-
-
-def _hashed(what: str, seed: int, index: int, name: str) -> float:
-    digest = sha256(f"{what} {seed} {index} {name}".encode()).digest()
-    return (int.from_bytes(digest[:8]) >> (64 - _BITS)) / (1 << _BITS)
+    return tuple(sorted(range(base), key=lambda digit: uniform("digit", seed, digit, key)))

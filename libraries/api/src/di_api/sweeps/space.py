@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from di_api.sweeps.sampling import halton_point, random_point
-from di_api.sweeps.spec import Parameter, Sampler, SweepSpec
+from di_api.sweeps.spec import MAX_TRIALS, Parameter, Sampler, SweepSpec
 
 Value = str | float | bool
 SEED: Final = "seed"
@@ -34,12 +34,19 @@ class Space:
 
     @property
     def size(self) -> int:
-        """Return the number of trials of the sweep."""
+        """Return the number of trials of the sweep; of a population without their copies."""
+        if self.spec.population is not None:
+            return self.spec.population.size
         whole = self.choices * self.seeds if self.is_finite else None
         limit = self.spec.max_trials
         if whole is None:
             return limit or 0
         return whole if limit is None else min(limit, whole)
+
+    @property
+    def last_index(self) -> int:
+        """Return the largest index that a trial of the sweep can have."""
+        return MAX_TRIALS - 1 if self.spec.population is not None else max(self.size - 1, 0)
 
     @property
     def is_finite(self) -> bool:
@@ -106,11 +113,7 @@ def value_at(parameter: Parameter, place: float) -> Value:
         index = min(int(place * count), count - 1)
         if parameter.values:
             return parameter.values[index]
-        if parameter.int_ is not None:
-            return parameter.int_.min + index * parameter.int_.step
-        stepped = parameter.quniform
-        assert stepped is not None, "no other parameter has a count"
-        return _readable(stepped.min + index * stepped.step, stepped.min, stepped.max)
+        return _stepped(parameter, index)
     if (between := parameter.log_uniform) is not None:
         low, high = math.log(between.min), math.log(between.max)
         return _readable(math.exp(low + place * (high - low)), between.min, between.max)
@@ -118,6 +121,31 @@ def value_at(parameter: Parameter, place: float) -> Value:
     between = parameter.uniform
     # Not `max - min`, which can exceed the largest float.
     return _readable(between.min * (1 - place) + between.max * place, between.min, between.max)
+
+
+def moved(parameter: Parameter, before: float, target: float, *, grows: bool) -> Value:
+    """Return the value of a range that is nearest to a target, and not the present one if there
+    is another in that direction.
+    """
+    stepped = parameter.int_ or parameter.quniform
+    if stepped is not None:
+        old, new = (round((each - stepped.min) / stepped.step) for each in (before, target))
+        if new == old:
+            new += 1 if grows else -1
+        index = min(max(new, 0), (count_of(parameter) or 1) - 1)
+        return _stepped(parameter, index)
+    between = parameter.log_uniform or parameter.uniform
+    assert between is not None, "every parameter has one set of values"
+    return _readable(target, between.min, between.max)
+
+
+def _stepped(parameter: Parameter, index: int) -> Value:
+    """Return a value of a range with steps."""
+    if parameter.int_ is not None:
+        return parameter.int_.min + index * parameter.int_.step
+    stepped = parameter.quniform
+    assert stepped is not None, "no other parameter has a count"
+    return _readable(stepped.min + index * stepped.step, stepped.min, stepped.max)
 
 
 def _readable(value: float, low: float, high: float) -> float:

@@ -94,6 +94,47 @@ class EarlyStopping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Population:
+    """Population-based training: the worst trials are replaced by changed copies of the best."""
+
+    size: Annotated[
+        int, Declared(kind=Whole(2, MAX_PARALLEL), about="Number of trials that are compared.")
+    ]
+    interval: Annotated[
+        int, Declared(kind=Whole(1), about="Number of steps between two comparisons.")
+    ]
+    progress: Annotated[
+        str,
+        Declared(
+            kind=Text(120),
+            about="Name of the number in the reports that counts the steps, such as `envSteps`.",
+        ),
+    ] = STEP
+    quantile: Annotated[
+        float,
+        Declared(
+            kind=Number(above=0),
+            about="Share of the trials that is replaced at a comparison, at least one; 0.5 at "
+            "most.",
+        ),
+    ] = 0.25
+    perturbation: Annotated[
+        float,
+        Declared(
+            kind=Number(above=0),
+            about="A copy's numbers are larger or smaller by this share; below 1.",
+        ),
+    ] = 0.2
+    resample: Annotated[
+        float,
+        Declared(
+            kind=Number(),
+            about="Probability with which a parameter of a copy is drawn again instead.",
+        ),
+    ] = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
     """All numbers from one to another."""
 
@@ -237,8 +278,8 @@ class SweepSpec:
         int | None,
         Declared(
             kind=Whole(1, MAX_TRIALS),
-            about="Number of trials, seeds included.",
-            absent="required, except with `Grid`: all",
+            about="Number of trials, with seeds and copies.",
+            absent="required, except with `Grid`: all, and with `population`: no limit",
         ),
     ] = None
     parallelism: Annotated[
@@ -291,3 +332,18 @@ class SweepSpec:
             absent="every trial runs to its end",
         ),
     ] = None
+    population: Annotated[
+        Population | None,
+        Declared(
+            kind=Struct(Population),
+            about="Replaces the worst trials by copies of the best ones, with their checkpoints "
+            "and changed parameters.",
+            absent="no trial is copied",
+        ),
+    ] = None
+
+    @property
+    def progress(self) -> str:
+        """Return the name of the number that counts the steps."""
+        rule = self.population or self.early_stopping
+        return STEP if rule is None else rule.progress

@@ -10,15 +10,21 @@ from di_api.base_template import with_base
 from di_api.field_error import items, mapping
 from di_api.names import (
     ANNOTATION_PARAMETERS,
+    ANNOTATION_RUNGS,
     API_VERSION,
+    ENV_CHECKPOINT_DIR,
+    ENV_RESTORE_FROM,
     KIND,
     LABEL_SWEEP,
     LABEL_TRIAL,
 )
 from di_api.pods.main_container import main_container
+from di_api.spec.checkpoint import Checkpoint
+from di_api.spec.task import TaskType
 from di_api.sweeps.field_path import parse_path, with_value
 from di_api.sweeps.space import SEED, Space, Value
 from di_api.sweeps.spec import SweepSpec, Target
+from di_api.sweeps.trial import Trial, rungs_text
 
 Object = dict[str, Any]
 
@@ -36,6 +42,34 @@ def trial_job(sweep: Mapping[str, Any], spec: SweepSpec, index: int) -> Object:
         BadPath: the path of a parameter leads to nothing in the template.
     """
     return job_with(sweep, spec, index, Space(spec).parameters(index))
+
+
+def copy_job(sweep: Mapping[str, Any], spec: SweepSpec, index: int, replaced: Trial) -> Object:
+    """Return the job of a copy in a population, which restores the checkpoint of its source.
+
+    Args:
+        sweep: the sweep.
+        spec: its spec.
+        index: of the copy.
+        replaced: the trial whose record has the copy.
+    """
+    assert replaced.copy is not None, "the trial is replaced"
+    source = replaced.copy.source
+    job = job_with(sweep, spec, index, replaced.copy.parameters)
+    born = Trial(index=index, source=source, born=replaced.judged, judged=replaced.judged)
+    job["metadata"]["annotations"][ANNOTATION_RUNGS] = rungs_text(born)
+    folder = _checkpoint_folder(sweep, job["spec"], source)
+    return {**job, "spec": _in_learners(job["spec"], ENV_RESTORE_FROM, folder)}
+
+
+def checkpoint_name(sweep: Mapping[str, Any], index: int) -> str:
+    """Return the name of a trial's folder below the directory of checkpoints.
+
+    A later sweep of the same name has other folders, by its UID.
+    """
+    metadata = mapping(sweep.get("metadata"))
+    uid = f".{metadata['uid']}" if metadata.get("uid") else ""
+    return f"{trial_name(str(metadata.get('name')), index)}{uid}"
 
 
 def job_with(
@@ -65,6 +99,9 @@ def job_with(
         job["spec"] = _written(job["spec"], each, parameters[each.name])
     if spec.seeds is not None:
         job["spec"] = _written(job["spec"], spec.seeds, parameters[SEED])
+    if mapping(job["spec"]).get("checkpoint"):
+        folder = _checkpoint_folder(sweep, job["spec"], index)
+        job["spec"] = _in_learners(job["spec"], ENV_CHECKPOINT_DIR, folder)
     return job
 
 
@@ -90,6 +127,32 @@ def _in_tasks(spec: Any, task: str | None, change: Callable[[Object], Object]) -
         each if task not in (None, _name(each)) else _changed(each, change) for each in tasks
     ]
     return {**mapping(spec), "tasks": changed}
+
+
+def _checkpoint_folder(sweep: Mapping[str, Any], spec: Mapping[str, Any], index: int) -> str:
+    """Return the path of a trial's checkpoints in its containers."""
+    path = str(mapping(spec.get("checkpoint")).get("path") or Checkpoint().path)
+    return f"{path.rstrip('/')}/{checkpoint_name(sweep, index)}"
+
+
+def _in_learners(spec: Mapping[str, Any], name: str, value: str) -> Object:
+    """Return a spec whose learners have a variable, in all of their containers."""
+    tasks = []
+    for each in items(spec.get("tasks")):
+        template = mapping(mapping(each).get("template"))
+        pod = mapping(template.get("spec"))
+        containers = {
+            kind: [
+                _with_variable(dict(one), name, value) if isinstance(one, Mapping) else one
+                for one in items(pod.get(kind))
+            ]
+            for kind in ("initContainers", "containers")
+            if pod.get(kind)
+        }
+        is_learner = mapping(each).get("type") == TaskType.LEARNER
+        changed = {**template, "spec": {**pod, **containers}}
+        tasks.append({**each, "template": changed} if is_learner else each)
+    return {**spec, "tasks": tasks}
 
 
 def _name(task: object) -> object:

@@ -14,7 +14,7 @@ from di_api.spec.reading import read
 from di_api.spec.weight import weight_error
 from di_api.sweeps.field_path import BadPath, parse_path
 from di_api.sweeps.space import SEED, Space, Value, count_of, value_at
-from di_api.sweeps.spec import MAX_TRIALS, Parameter, SweepSpec, Target
+from di_api.sweeps.spec import MAX_TRIALS, Parameter, Sampler, SweepSpec, Target
 from di_api.sweeps.trial_job import job_with
 from di_api.validation.job import MAX_ERRORS, Check, unbounded, validate_job
 from di_api.validation.shape import object_errors
@@ -29,6 +29,11 @@ _NOT_OF_TRIALS: Final[Mapping[str, str]] = {
     "ttlSecondsAfterFinished": "would delete the values of a trial before the sweep ends; "
     "trials are deleted with their sweep",
 }
+_NOT_OF_POPULATIONS: Final[Mapping[str, str]] = {
+    "earlyStopping": "would stop trials that population replaces; use one of them",
+    "seeds": "would be compared by their mean; a population compares single trials",
+}
+_MOST_QUANTILE: Final = 0.5
 _TRIED: Final = 8
 """Number of values of one parameter whose jobs are checked: the first ones, or the extremes."""
 _LAST: Final = 1 - 1e-9
@@ -103,7 +108,7 @@ def _of_relations(spec: SweepSpec, raw: Object) -> Iterator[FieldError]:
     if action == IdleAction.SUSPEND:
         rule = "would have the sweep wait for a trial that does not run; Notify is possible"
         yield FieldError(f"{_TEMPLATE}.spec.idlePolicy.action", action, rule)
-    yield from _of_checkpoint(template)
+    yield from _of_checkpoint(template, raw)
     listed = [mapping(each) for each in items(raw.get("parameters"))]
     names: set[str] = {SEED} if spec.seeds is not None else set()
     for index, (each, given) in enumerate(zip(spec.parameters, listed, strict=True)):
@@ -115,22 +120,50 @@ def _of_relations(spec: SweepSpec, raw: Object) -> Iterator[FieldError]:
         yield from _of_values(each, given, path)
     if spec.seeds is not None:
         yield from _of_target(spec.seeds, mapping(raw.get("seeds")), "spec.seeds", template)
-    if not spec.parameters and spec.seeds is None:
+    yield from _of_population(spec, raw)
+    if not spec.parameters and spec.seeds is None and spec.population is None:
         yield FieldError("spec.parameters", ABSENT, "is required, or seeds")
     yield from _of_size(spec)
 
 
-def _of_checkpoint(template: Object) -> Iterator[FieldError]:
-    """Yield the error of a template whose trials would restore each other's checkpoints."""
+def _of_checkpoint(template: Object, raw: Object) -> Iterator[FieldError]:
+    """Yield the error of a template whose trials would restore each other's checkpoints, and of a
+    population without them.
+    """
+    path = f"{_TEMPLATE}.spec.checkpoint"
     checkpoint = mapping(template.get("checkpoint"))
-    volumes = [mapping(each) for each in items(template.get("volumes"))]
-    own = [each.get("name") for each in volumes if "emptyDir" in each]
-    if checkpoint and checkpoint.get("volume") not in own:
-        yield FieldError(
-            f"{_TEMPLATE}.spec.checkpoint",
-            checkpoint,
-            "would be shared by all trials; an emptyDir, which each pod has alone, is possible",
-        )
+    if checkpoint and template.get("coordinated") is not None:
+        message = "would be shared by all trials: only tasks have a folder for each trial"
+        yield FieldError(path, checkpoint, message)
+    if not checkpoint and raw.get("population") is not None:
+        message = "is required with population: a copy starts from a checkpoint of another trial"
+        yield FieldError(path, ABSENT, message)
+
+
+def _of_population(spec: SweepSpec, raw: Object) -> Iterator[FieldError]:
+    rule, path = spec.population, "spec.population"
+    if rule is None:
+        return
+    for name, message in _NOT_OF_POPULATIONS.items():
+        if raw.get(name) is not None:
+            yield FieldError(f"spec.{name}", raw[name], message)
+    if spec.sampler is Sampler.GRID:
+        message = "a population draws its first trials; use Random or QuasiRandom"
+        yield FieldError("spec.sampler", spec.sampler.value, message)
+    if not spec.parameters:
+        yield FieldError("spec.parameters", ABSENT, "is required: copies have other parameters")
+    if spec.parallelism < rule.size:
+        message = f"must be at least population.size, which is {rule.size}: its trials run together"
+        yield FieldError("spec.parallelism", spec.parallelism, message)
+    if spec.max_trials is not None and spec.max_trials < rule.size:
+        message = f"must be at least population.size, which is {rule.size}"
+        yield FieldError("spec.maxTrials", spec.max_trials, message)
+    if rule.quantile > _MOST_QUANTILE:
+        yield FieldError(f"{path}.quantile", rule.quantile, "must be 0.5 or less")
+    if rule.perturbation >= 1:
+        yield FieldError(f"{path}.perturbation", rule.perturbation, "must be below 1")
+    if not 0 <= rule.resample <= 1:
+        yield FieldError(f"{path}.resample", rule.resample, "must be from 0 to 1")
 
 
 def _of_target(target: Target, given: Object, path: str, template: Object) -> Iterator[FieldError]:
@@ -175,6 +208,8 @@ def _of_values(parameter: Parameter, given: Object, path: str) -> Iterator[Field
 
 def _of_size(spec: SweepSpec) -> Iterator[FieldError]:
     space = Space(spec)
+    if spec.population is not None:
+        return
     if not space.is_finite and spec.max_trials is None:
         yield FieldError("spec.maxTrials", ABSENT, f"is required with sampler {spec.sampler}")
     if space.is_finite:
@@ -196,8 +231,8 @@ def _of_jobs(sweep: Object, spec: SweepSpec, check: Check) -> Iterator[FieldErro
     parameter has another value.
     """
     space = Space(spec)
-    last = space.size - 1
-    usual = space.parameters(last)
+    last = space.last_index
+    usual = space.parameters(space.size - 1)
     named = mapping(sweep.get("metadata"))
     if not isinstance(named.get("name"), str):
         yield FieldError("metadata.name", named.get("name", ABSENT), "must be a name, a string")

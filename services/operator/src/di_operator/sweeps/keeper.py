@@ -175,9 +175,10 @@ class Sweeps:
 
     async def _create(self, sweep: Object, spec: SweepSpec, decision: Decision, key: JobKey) -> str:
         """Create trials in their order; return the message about the first one that is refused."""
-        for index in decision.create:
+        wanted: list[tuple[int, Trial | None]] = [(index, None) for index in decision.create]
+        for index, replaced in [*wanted, *decision.copies]:
             self._check_lease()
-            job = owned_job(sweep, spec, index)
+            job = owned_job(sweep, spec, index, replaced)
             name = job["metadata"]["name"]
             try:
                 self._observe_job(await self._client.create(DIJOBS, job, key.namespace))

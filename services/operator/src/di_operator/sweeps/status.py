@@ -15,9 +15,11 @@ from di_api.names import (
 from di_api.ownership import sweep_uid
 from di_api.sweeps import (
     Decision,
-    Space,
     SweepSpec,
     Trial,
+    copy_job,
+    count_created,
+    missing_checkpoints,
     rungs_text,
     summarize,
     trial_job,
@@ -29,6 +31,7 @@ Object = Mapping[str, Any]
 COMPLETE: Final = "Complete"
 VALID: Final = "Valid"
 REFUSED: Final = "Refused"
+COPYING: Final = "Copying"
 _LONGEST: Final = 1024
 _SHOWN_ERRORS: Final = 8
 
@@ -38,9 +41,17 @@ def is_trial_of(job: Object, sweep: Object) -> bool:
     return sweep_uid(job) == str(sweep["metadata"]["uid"])
 
 
-def owned_job(sweep: Object, spec: SweepSpec, index: int) -> dict[str, Any]:
-    """Return the job of a trial, which is deleted with its sweep."""
-    job = trial_job(sweep, spec, index)
+def owned_job(
+    sweep: Object, spec: SweepSpec, index: int, replaced: Trial | None = None
+) -> dict[str, Any]:
+    """Return the job of a trial, which is deleted with its sweep; with a trial that it replaces it
+    is a copy.
+    """
+    job = (
+        trial_job(sweep, spec, index)
+        if replaced is None
+        else copy_job(sweep, spec, index, replaced)
+    )
     owner = {
         "apiVersion": API_VERSION,
         "kind": SWEEP_KIND,
@@ -89,7 +100,8 @@ def status_of(
     """
     found = list(trials)
     counts, before = summarize(spec, found), mapping(sweep.get("status"))
-    created = max(before.get("created") or 0, max((each.index for each in found), default=-1) + 1)
+    indexes = {each.index for each in found}
+    created = count_created(spec, indexes, before.get("created") or 0)
     name = str(sweep["metadata"]["name"])
     best = {}
     if counts.best is not None:
@@ -98,11 +110,15 @@ def status_of(
         best = {"best": {"trial": trial, "value": counts.value, "parameters": texts}}
     conditions = [
         (VALID, True, "Valid", ""),
-        (COMPLETE, decision.is_over, *_completion(spec, decision)),
+        (COMPLETE, decision.is_over, *_completion(spec, decision, created)),
     ]
     if refused or any(each.get("type") == REFUSED for each in _conditions(before)):
         reason = "TrialRefused" if refused else "TrialsCreated"
         conditions.append((REFUSED, bool(refused), reason, refused))
+    if spec.population is not None:
+        missing = missing_checkpoints(spec, found)
+        reason = "NoCheckpoint" if missing else "CheckpointsReported"
+        conditions.append((COPYING, not missing, reason, missing))
     return {
         "observedGeneration": sweep["metadata"].get("generation", 0),
         "created": created,
@@ -134,11 +150,11 @@ def is_complete(sweep: Object) -> bool:
     )
 
 
-def _completion(spec: SweepSpec, decision: Decision) -> tuple[str, str]:
+def _completion(spec: SweepSpec, decision: Decision, created: int) -> tuple[str, str]:
     if decision.exhausted:
         return "BudgetUsed", decision.exhausted
     if decision.is_over:
-        return "TrialsEnded", f"all {Space(spec).size} trials have ended"
+        return "TrialsEnded", f"all {created} trials have ended"
     return "InProgress", ""
 
 
