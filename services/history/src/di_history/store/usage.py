@@ -75,11 +75,11 @@ def read_usage(engine: Engine, asked: Asked) -> tuple[list[Held], dict[str, Job]
         names[job] = (namespace, name)
         held.append(
             Held(
-                job=job,
-                node=node,
-                task=task,
-                kind=kind or "",
-                gpus=gpus,
+                job,
+                node,
+                task,
+                kind or "",
+                gpus,
                 since=max(since, asked.since),
                 until=asked.until if until is None else min(until, asked.until),
             )

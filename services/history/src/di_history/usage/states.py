@@ -5,10 +5,9 @@ Times are milliseconds since 1970, so that sums are exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from di_api.phase import Phase
 from di_history.records import EntryKind, Millis
@@ -38,8 +37,7 @@ _STATES: Final[Mapping[str, State]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(NamedTuple):
     """A time for which the state of a job is known."""
 
     since: Millis
@@ -75,16 +73,18 @@ def spans(timeline: Sequence[Object], until: Millis) -> list[Span]:
     return found
 
 
-def _without(span: Span, gaps: Iterable[tuple[Millis, Millis]]) -> list[Span]:
+def _without(span: Span, gaps: Sequence[tuple[Millis, Millis]]) -> list[Span]:
     """Return the parts of a span that are outside all gaps."""
+    if not gaps:
+        return [span] if span.since < span.until else []
     parts = [span]
     for first, last in gaps:
         parts = [
             part
             for each in parts
             for part in (
-                replace(each, until=min(each.until, first)),
-                replace(each, since=max(each.since, last)),
+                each._replace(until=min(each.until, first)),
+                each._replace(since=max(each.since, last)),
             )
         ]
         parts = [each for each in parts if each.since < each.until]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from di_history.records import Millis
 from di_history.usage.states import Span, State
@@ -30,8 +30,7 @@ class By(StrEnum):
     SWEEP = "sweep"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(NamedTuple):
     """A pod on a node, within the window.
 
     Attributes:
@@ -122,9 +121,16 @@ class Usage:
             return
         self.gpu_time += total
         self.by_kind[held.kind] += total
-        left, running = total, 0
-        for state, time in _states(held, job.spans):
-            amount = time * held.gpus
+        left, running, first, last = total, 0, held.since, held.until
+        # Written out: the answers about a month spend most of their time here.
+        for since, until, state in job.spans:
+            if since >= last:
+                break
+            if until <= first:
+                continue
+            amount = ((until if until < last else last) - (since if since > first else first)) * (
+                held.gpus
+            )
             left -= amount
             self.by_state[state] += amount
             if state is State.RUNNING:
@@ -191,7 +197,7 @@ def clipped(held: Iterable[Held], since: Millis, until: Millis) -> list[Held]:
     return [
         each
         if since <= each.since and each.until <= until
-        else replace(each, since=max(each.since, since), until=min(each.until, until))
+        else each._replace(since=max(each.since, since), until=min(each.until, until))
         for each in held
         if each.since < until and each.until > since
     ]
@@ -205,12 +211,3 @@ def months(since: Millis, until: Millis) -> Iterator[tuple[str, Millis, Millis]]
         following = round(datetime(year, month, 1, tzinfo=UTC).timestamp() * 1000)
         yield f"{at:%Y-%m}", since, min(following, until)
         since = following
-
-
-def _states(held: Held, spans: Sequence[Span]) -> Iterator[tuple[State, Millis]]:
-    """Yield the states that a pod was there for, with the milliseconds of each."""
-    for span in spans:
-        if span.since >= held.until:
-            return
-        if span.until > held.since:
-            yield span.state, min(span.until, held.until) - max(span.since, held.since)

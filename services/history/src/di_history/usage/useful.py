@@ -122,18 +122,21 @@ class Track:
 def report_of(at: Millis, values: Mapping[str, float]) -> Report:
     """Return a report from its numbers; shares outside 0 to 1 are cut."""
     number = values.get
+    learner = number("learnerWaitFrac", 0.0)
+    collector = number("collectorWaitFrac", 0.0)
+    stale = number("staleFrac", 0.0)
     return Report(
         at,
         number("step"),
-        _share(number("learnerWaitFrac")),
-        _share(number("collectorWaitFrac")),
-        _share(number("staleFrac")),
+        learner if 0.0 <= learner <= 1.0 else _cut(learner),
+        collector if 0.0 <= collector <= 1.0 else _cut(collector),
+        stale if 0.0 <= stale <= 1.0 else _cut(stale),
     )
 
 
-def _share(value: float | None) -> float:
-    # False for NaN too.
-    return value if value is not None and 0.0 <= value <= 1.0 else float(bool(value and value > 1))
+def _cut(value: float) -> float:
+    # Also NaN is 0.
+    return 1.0 if value > 1 else 0.0
 
 
 def _parts(
