@@ -34,6 +34,7 @@ def fill(service: Service) -> None:
         )
     service.answers["/v1/jobs"] = {"jobs": [_gone()["job"], _shown()["job"]]}
     service.answers["/v1/placements"] = {"placements": _everywhere()}
+    service.answers["/v1/usage"] = _usage()
 
 
 def _at(clock: str) -> str:
@@ -185,4 +186,35 @@ def _manifest(replicas: int) -> Object:
         "kind": "DIJob",
         "metadata": {"name": SHOWN, "namespace": "rl"},
         "spec": {"tasks": [{"type": "learner"}, {"type": "collector", "replicas": replicas}]},
+    }
+
+
+def _usage() -> Object:
+    """GPU-hours of four users, and of pods whose user is not known."""
+    rows = [
+        ("ann", 41, 1310.4, (0.81, 0.09, 0.03, 0.06, 0.01)),
+        ("ben", 112, 902.7, (0.52, 0.31, 0.11, 0.05, 0.01)),
+        ("chris", 8, 611.0, (0.88, 0.05, 0.0, 0.03, 0.04)),
+        ("dora", 64, 147.9, (0.44, 0.21, 0.05, 0.22, 0.08)),
+        ("", 3, 12.2, (0.6, 0.1, 0.0, 0.3, 0.0)),
+    ]
+    uses = ("training", "waiting", "stale", "starting", "lost")
+    groups = [
+        {
+            "user": user,
+            "jobs": jobs,
+            "gpuHours": hours,
+            "useful": {use: hours * share for use, share in zip(uses, shares, strict=True)},
+            "usefulShare": shares[0],
+            "cost": hours * 2.5,
+        }
+        for user, jobs, hours, shares in rows
+    ]
+    hours = sum(row[2] for row in rows)
+    total = {use: sum(group["useful"][use] for group in groups) for use in uses}
+    everything = {"jobs": sum(row[1] for row in rows), "gpuHours": hours, "useful": total}
+    share = total["training"] / hours
+    return {
+        "usage": groups,
+        "total": {**everything, "usefulShare": share, "cost": hours * 2.5},
     }

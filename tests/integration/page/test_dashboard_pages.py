@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from selenium.webdriver import ActionChains
+from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
@@ -37,6 +38,7 @@ VIEWS = (
     f"/jobs/rl/{scene.SHOWN}/delete",
     f"/jobs/rl/{past.GONE}?uid={past.GONE_UID}",
     "/ended",
+    "/usage?by=user&days=30",
     f"/jobs/rl/{scene.SHOWN}/revisions/2",
     f"/jobs/rl/{past.GONE}/ended-logs?uid={past.GONE_UID}",
     "/jobs/rl/nobody",
@@ -86,6 +88,19 @@ def test_a_view_has_no_serious_finding_and_is_no_wider_than_its_window(
     for size in (NARROW, WIDE):
         tab.size(size)
         assert tab.overflow() == 0, size
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.proves("dashboard.md#usage")
+def test_gpu_hours_are_grouped_by_the_property_that_is_chosen(tab: Browser) -> None:
+    tab.open("/usage?by=job&days=7")
+    tab.driver.find_element(By.LINK_TEXT, "by user").click()
+    wait_until(lambda: tab.texts("#usage th")[0] == "User", what="the table of users")
+    assert tab.texts('nav [aria-current="true"]')[-2:] == ["by user", "7 days"]
+    first, *_, total = tab.texts("#usage tbody tr")
+    assert first.split("\t")[:4] == ["ann", "41", "1,310.4", "81%"]
+    assert total.split("\t")[:4] == ["total", "228", "2,984.2", "72%"]
+    assert "waiting 31%" in tab.texts("#usage tbody tr")[1]
 
 
 def test_what_is_not_there_is_said_in_the_same_form(world: StandIn, tab: Browser) -> None:
