@@ -45,6 +45,17 @@ def test_a_comparison_as_csv_has_a_column_for_each_job(di: Di, service: Service)
     assert by_time.lines == ["seconds,ppo-1,sac-1", "0,10,20", "600,190,120", "1200,180,220"]
 
 
+@pytest.mark.proves("cli.md#comparing")
+def test_jobs_are_compared_by_environment_steps(di: Di, service: Service) -> None:
+    _four(di, service)
+    said = di("compare", "ppo-1", "sac-1", "-n", "rl", "-o", "csv", "--by", "env-step")
+    assert said.lines == ["envStep,ppo-1,sac-1", "0,10,20", "64000,190,120", "128000,180,220"]
+    table = di("compare", "sac-1", "ppo-1", "-n", "rl", "--by", "env-step")
+    assert table.lines[1].split()[:5] == ["sac-1", "3", "220", "220", "128000"]
+    without = di("compare", "ppo-1", "ppo-3", "-n", "rl", "--by", "env-step")
+    assert "ppo-3 has values without environment steps; --by time has all of them" in without.err
+
+
 def test_a_comparison_as_json_has_jobs_groups_and_differences(di: Di, service: Service) -> None:
     _four(di, service)
     said = di("compare", "ppo-1", "ppo-2", "-n", "rl", "-o", "json", "--metric", "Loss")
@@ -135,8 +146,8 @@ def test_a_number_that_no_job_reports_is_refused_with_the_known_ones(
     assert said.code == ExitCode.FAILED
     assert said.err.splitlines() == [
         "error: no job has reported entropy",
-        "  ppo-1 has not reported entropy; it has reported step, ep_rew_mean, loss",
-        "  sac-1 has not reported entropy; it has reported step, ep_rew_mean",
+        "  ppo-1 has not reported entropy; it has reported step, envSteps, ep_rew_mean, loss",
+        "  sac-1 has not reported entropy; it has reported step, envSteps, ep_rew_mean",
         "  try: --metric NAME",
     ]
     one = di("compare", "ppo-1", "sac-1", "-n", "rl", "--metric", "loss")
@@ -167,6 +178,7 @@ def _four(di: Di, service: Service) -> None:
                 "at": f"2026-03-01T09:{number}0:00Z",
                 "values": {
                     "step": number * 1000,
+                    **({"envSteps": number * 64_000} if name != "ppo-3" else {}),
                     "ep_rew_mean": value,
                     **({"loss": [1.0, 0.5, 0.25][number]} if program == "ppo" else {}),
                 },
@@ -229,7 +241,7 @@ def test_a_comparison_from_python_without_a_history_has_a_note(
     assert "<svg" not in found._repr_html_(), "a value is no curve"
     with pytest.raises(jobs.BadCall, match="takes 2 to 20 jobs, not 1"):
         jobs.compare("a", namespace="rl")
-    with pytest.raises(jobs.BadCall, match="by='hour' is neither step nor time"):
+    with pytest.raises(jobs.BadCall, match="by='hour' is not one of step, env-step, time"):
         jobs.compare("a", "b", by="hour", namespace="rl")
     with pytest.raises(jobs.NotFound, match="absent"):
         jobs.compare("a", "absent", namespace="rl")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from di_api.field_error import items, mapping
 from di_api.timestamps import parse_time
@@ -18,6 +18,7 @@ from di_cli.views.jobs import seconds_of
 from di_cli.views.reports import Reports
 
 Object = dict[str, Any]
+_NOUNS: Final = {Axis.STEP: "a step", Axis.ENV_STEP: "environment steps", Axis.TIME: "a time"}
 
 
 def compare(
@@ -48,8 +49,10 @@ def compare(
         if not job.points:
             numbers = ", ".join(reports.names()) or "nothing"
             known.append(f"{name} has not reported {metric}; it has reported {numbers}")
-        elif axis is Axis.STEP and any(point.step is None for point in job.points):
-            reader.notes.append(f"{name} has values without a step; --by time has all of them")
+        elif any(point.place(axis) is None for point in job.points):
+            reader.notes.append(
+                f"{name} has values without {_NOUNS[axis]}; --by time has all of them"
+            )
         found.append(job)
     if len(known) == len(found):
         raise CommandError(

@@ -54,7 +54,7 @@ class ComparedJobs:
     def _repr_html_(self) -> str:
         found = self._found
         lines = (Line(each.name, each.curves(found.axis)) for each in found.groups())
-        picture = overlay(found.wanted, "step" if found.axis is Axis.STEP else "seconds", lines)
+        picture = overlay(found.wanted, found.axis.column, lines)
         return picture + table(*found.table()) + table(DIFFERENCES, found.difference_rows())
 
 
@@ -72,7 +72,7 @@ def compare(
     if not 2 <= len(chosen) <= MOST:
         raise BadCall(f"compare() takes 2 to {MOST} jobs, not {len(chosen)}")
     if by not in {*Axis}:
-        raise BadCall(f"by={by!r} is neither step nor time")
+        raise BadCall(f"by={by!r} is not one of {', '.join(Axis)}")
     url = history or os.environ.get(SERVER_VARIABLE)
     notes = [] if url else ["di-history was not read: each job has only its last report here"]
     with ExitStack() as opened:

@@ -27,7 +27,16 @@ class Axis(StrEnum):
     """Axis of the values of a curve."""
 
     STEP = "step"
+    ENV_STEP = "env-step"
     TIME = "time"
+
+    @property
+    def column(self) -> str:
+        """Return the name of its column in CSV, and under a picture."""
+        return _COLUMNS[self]
+
+
+_COLUMNS: Final = {Axis.STEP: "step", Axis.ENV_STEP: "envStep", Axis.TIME: "seconds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +46,23 @@ class Point:
     Attributes:
         step: None where none was reported.
         seconds: since the job's first report.
+        env_step: environment steps; None where none were reported.
     """
 
     step: float | None
     seconds: float
     value: float
+    env_step: float | None = None
 
     def place(self, axis: Axis) -> float | None:
         """Return its place on an axis."""
-        return self.step if axis is Axis.STEP else self.seconds
+        match axis:
+            case Axis.STEP:
+                return self.step
+            case Axis.ENV_STEP:
+                return self.env_step
+            case Axis.TIME:
+                return self.seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,10 +214,9 @@ class Comparison:
             }
             for each in self.jobs
         ]
-        first = "step" if self.axis is Axis.STEP else "seconds"
         places = sorted({place for column in columns for place in column})
         return [
-            [first, *(each.name for each in self.jobs)],
+            [self.axis.column, *(each.name for each in self.jobs)],
             *(
                 [_exact(place), *(_exact(column.get(place)) for column in columns)]
                 for place in places
@@ -228,7 +244,7 @@ class Comparison:
             str(sum(len(each.points) for each in group.jobs)),
             _short(group.mean(lambda job: job.last)),
             _short(best),
-            "" if at is None else _exact(at) if self.axis is Axis.STEP else span(at),
+            "" if at is None else span(at) if self.axis is Axis.TIME else _exact(at),
             _short(group.mean(lambda job: job.last_tenth)),
             span(fmean(times)) if times else "",
         )
@@ -262,11 +278,14 @@ def compared(
     """Return a job for a comparison of one number of its reports, named in any spelling."""
     metric = reported_name(reports.names(), wanted) or ""
     fields, seeds = fields_of(spec)
-    found = reports.of(metric)
+    found, env_steps = reports.of(metric), reports.env_steps(metric)
     return Compared(
         name=name,
         metric=metric,
-        points=[Point(step, _since(reports.times[0], at), value) for at, step, value in found],
+        points=[
+            Point(step, _since(reports.times[0], at), value, env_step)
+            for (at, step, value), env_step in zip(found, env_steps, strict=True)
+        ],
         seconds=seconds,
         nodes=None if nodes is None else sorted({*nodes}),
         fields=fields,

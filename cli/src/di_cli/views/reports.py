@@ -12,6 +12,7 @@ from di_api.field_error import items, mapping
 from di_api.profilings import RETURN, find_metric, numbers_of
 from di_api.timestamps import parse_time
 
+_ENV_STEPS: Final = "envSteps"
 _RETURN: Final = "return"
 """Short name of the return of an episode, however the program names it."""
 
@@ -52,6 +53,12 @@ class Reports:
             for at, each in zip(self.times, self.numbers, strict=True)
             if name in each
         ]
+
+    def env_steps(self, name: str) -> list[float | None]:
+        """Return the environment steps of each report with a number; None where none were
+        reported.
+        """
+        return [each.get(_ENV_STEPS) for each in self.numbers if name in each]
 
     def _add(self, at: datetime, numbers: Mapping[str, float]) -> None:
         place = bisect_left(self.times, at)

@@ -44,7 +44,10 @@ def compare(
         ),
     ] = "return",
     by: Annotated[
-        Axis, typer.Option(help="What values are ordered by; time is since the first report.")
+        Axis,
+        typer.Option(
+            help="What values are ordered by; env-step is envSteps, time since the first report."
+        ),
     ] = Axis.STEP,
     lowest: Annotated[
         bool, typer.Option("--lowest", help="The lowest value is the best one.")
