@@ -9,6 +9,7 @@ import pytest
 
 from di_cli.exit_codes import ExitCode
 from di_cli.main import run
+from tests.e2e.claims import claim_of
 from tests.e2e.jobs import job, task
 from tests.e2e.kubectl import Kubectl
 from tests.waiting import wait_until
@@ -27,30 +28,8 @@ while not (kept / "models" / "end").exists():
 @pytest.fixture
 def claim(kubectl: Kubectl, namespace: str) -> Iterator[str]:
     """A claim of the namespace, on a folder of the node."""
-    size, modes = {"storage": "10Mi"}, ["ReadWriteOnce"]
-    volume = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": namespace},
-        "spec": {
-            "capacity": size,
-            "accessModes": modes,
-            "claimRef": {"namespace": namespace, "name": "kept"},
-            "hostPath": {"path": f"/var/tmp/{namespace}", "type": "DirectoryOrCreate"},
-        },
-    }
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "kept", "namespace": namespace},
-        "spec": {"storageClassName": "", "accessModes": modes, "resources": {"requests": size}},
-    }
-    kubectl.apply(volume)
-    try:
-        kubectl.apply(claim)
-        yield "kept"
-    finally:
-        kubectl("delete", "persistentvolume", namespace, "--wait=false")
+    with claim_of(kubectl, namespace, "kept") as name:
+        yield name
 
 
 RESULT = """

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from di_cli.exit_codes import ExitCode
 from di_cli.main import run
+from tests.e2e.claims import claim_of
 from tests.e2e.kubectl import Kubectl
 from tests.waiting import wait_until
 
@@ -82,6 +85,71 @@ def test_a_folder_runs_in_an_image_with_python_and_a_push_replaces_its_code(
 
     # The job owns its bundles, which the garbage collector deletes with it.
     wait_until(is_clean)
+
+
+def job_template(name: str, namespace: str, container: dict[str, Any]) -> dict[str, Any]:
+    """A DIJobTemplate with fields of the program's container."""
+    containers = [{"name": "di-container", **container}]
+    return {
+        "apiVersion": "diengine.opendilab.org/v2alpha1",
+        "kind": "DIJobTemplate",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"job": {"template": {"spec": {"containers": containers}}}},
+    }
+
+
+LARGE = """
+import hashlib, pathlib, time
+data = pathlib.Path("data.bin").read_bytes()
+print(WORD, len(data), hashlib.sha256(data).hexdigest(), flush=True)
+time.sleep(3600)
+"""
+
+
+@pytest.mark.usefixtures("release", "shell")
+@pytest.mark.proves("own-code.md#large-code")
+def test_a_bundle_of_30_mib_runs_from_a_claim(
+    kubectl: Kubectl,
+    *,
+    namespace: str,
+    python_image: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = os.urandom(30 << 20)
+    expected = f"{len(data)} {hashlib.sha256(data).hexdigest()}"
+    (tmp_path / "data.bin").write_bytes(data)
+    program = tmp_path / "train.py"
+    program.write_text(LARGE.replace("WORD", "'before'"))
+
+    def said(*line: str) -> str:
+        capsys.readouterr()
+        code = run([*line, "--namespace", namespace])
+        captured = capsys.readouterr()
+        assert code == ExitCode.DONE, captured.err
+        return captured.out
+
+    with claim_of(kubectl, namespace, "bundles", "200Mi") as claim:
+        kubectl(
+            *("--namespace", namespace, "label", "persistentvolumeclaim", claim),
+            "diengine/code-store=true",
+        )
+        # A folder of the node belongs to root.
+        kubectl.apply(job_template("root", namespace, {"securityContext": {"runAsUser": 0}}))
+        begun = time.monotonic()
+        words = ("--name", "big", "--image", python_image, "--template", "root")
+        said("submit", ".", "--entry", "train.py", *words)
+        wait_until(lambda: f"before {expected}" in said("logs", "big"))
+        submitted = time.monotonic()
+        code = kubectl.get("dijob", "big", namespace=namespace)["spec"]["code"]
+        assert code["persistentVolumeClaim"] == claim
+        program.write_text(LARGE.replace("WORD", "'after'"))
+        assert said("push", "big") == "dijob/big restarts with new code: train.py\n"
+        wait_until(lambda: f"after {expected}" in said("logs", "big"))
+        with capsys.disabled():
+            print(f"submit {submitted - begun:.1f} s, push {time.monotonic() - submitted:.1f} s")
+        pods = kubectl("--namespace", namespace, "get", "pods", "--output", "name")
+        assert str(pods).split() == ["pod/big-learner-0"]
 
 
 @pytest.mark.usefixtures("release", "shell")

@@ -277,6 +277,7 @@ _COLLECTIONS = (
         "/deployments",
         "/leases",
         "/resourcequotas",
+        "/persistentvolumeclaims",
     ),
     *("/mutatingwebhookconfigurations", "/validatingwebhookconfigurations", "/priorityclasses"),
     *("/workloads", "/configmaps", "/limitranges", "/disweeps"),

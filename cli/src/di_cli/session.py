@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from di_api.explain.claims import is_of_claim
 from di_api.names import LABEL_JOB
 from di_cli.access.kubeconfig import Access, read_access
 from di_cli.access.local_runs import end_of_run, meant_runs, the_one
@@ -103,6 +102,8 @@ class Session:
 
     def events(self, job: str, claims: Collection[str] = ()) -> list[Object]:
         """Return the events of a job and its pods, deleted pods included, and of volume claims."""
+        from di_api.explain.claims import is_of_claim  # noqa: PLC0415  most commands need no events
+
         found, _ = self.client.list(EVENTS, self.namespace)
         return [
             event

@@ -115,7 +115,11 @@ def _of_job(spec: JobSpec, machine: Machine) -> Iterator[str]:
             "spec.checkpoint.persistentVolumeClaim: there are no claims here; "
             "give it a directory: --checkpoint DIRECTORY"
         )
-
+    if spec.code is not None and spec.code.persistent_volume_claim is not None:
+        yield (
+            "spec.code.persistentVolumeClaim: there are no claims here; run the program or folder "
+            "itself: di run PROGRAM"
+        )
     for number, each in enumerate(spec.artifacts):
         if each.persistent_volume_claim is not None:
             yield (

@@ -137,7 +137,12 @@ def codes() -> st.SearchStrategy[Object]:
             "configMap": st.sampled_from(("a", "a.b-c", "", "A", "a..b")),
             "sha256": st.sampled_from(("0" * 64, "A" * 64, "0" * 63)),
         },
-        optional={"path": st.sampled_from(paths), "requirements": st.sampled_from(files)},
+        optional={
+            "path": st.sampled_from(paths),
+            "requirements": st.sampled_from(files),
+            "parts": st.just(2),
+            "persistentVolumeClaim": st.sampled_from(("a.b-c", "", "A")),
+        },
     )
 
 

@@ -334,6 +334,10 @@ spec.tasks[0].template.spec.volumes[0].name: "di-checkpoint": is what the operat
 spec.code.configMap: is required
 spec.code.configMap: "A": must be lower-case letters, digits, dashes and dots, as a ConfigMap's
   name is
+spec.code.persistentVolumeClaim: "A": must be lower-case letters, digits, dashes and dots, as a
+  claim's name is
+(code.persistentVolumeClaim=shared) spec.code.parts: 2: is for a bundle in ConfigMaps, and this one
+  is on a claim; leave out one of them
 spec.code.sha256: "ABC": must be 64 hexadecimal digits in lower case, as `di submit` and `di push`
   write
 spec.code.path: "code": must be an absolute path such as /code, without . or .. or a colon

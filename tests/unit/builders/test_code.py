@@ -64,7 +64,18 @@ def test_the_parts_of_a_bundle_are_files_of_one_volume() -> None:
     assert {"name": program.COUNT, "value": "3"} in found["initContainers"][0]["env"]
     (single,) = (each for each in pod(MAIN)["volumes"] if each["name"] == "di-code-bundle")
     assert single["configMap"]["name"] == "x-code-1"
-    assert (program.MOST_PARTS, program.MOST_OF_PART) == (names.MOST_CODE_PARTS, 1 << 20)
+    assert program.MOST_PARTS == names.MOST_CODE_PARTS
+
+
+@pytest.mark.proves("dijob.md#spec/code-persistentvolumeclaim")
+def test_only_the_init_container_has_the_claim_and_only_the_folder_of_its_bundle() -> None:
+    found = pod(MAIN, code={**CODE, "persistentVolumeClaim": "shared"})
+    (volume,) = (each for each in found["volumes"] if each["name"] == "di-code-bundle")
+    assert volume["persistentVolumeClaim"] == {"claimName": "shared"}
+    (main,), (init,) = found["containers"], found["initContainers"]
+    (mount,) = (each for each in init["volumeMounts"] if each["name"] == "di-code-bundle")
+    assert (mount["subPath"], mount["readOnly"]) == (f"di-code/{'1' * 64}", True)
+    assert "di-code-bundle" not in {each["name"] for each in main["volumeMounts"]}
 
 
 @pytest.mark.proves("dijob.md#spec/code-path", "dijob.md#spec/code-requirements")

@@ -83,7 +83,7 @@ def starting(di: Di, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
                 di.world.put(key, {**pod, "status": {"phase": "Running"}})
 
     clock = SimpleNamespace(sleep=start, monotonic=time.monotonic)
-    monkeypatch.setattr("di_cli.actions.reader.time", clock)
+    monkeypatch.setattr("di_cli.temporary_pod.time", clock)
     return made
 
 
@@ -311,7 +311,7 @@ def test_a_reading_pod_that_fails_is_deleted_and_explained(
                 di.world.put(key, {**pod, "status": status})
 
     clock = SimpleNamespace(sleep=fail, monotonic=time.monotonic)
-    monkeypatch.setattr("di_cli.actions.reader.time", clock)
+    monkeypatch.setattr("di_cli.temporary_pod.time", clock)
     said = di("cp", "cartpole:/checkpoint", ".")
     assert said.code == ExitCode.FAILED
     assert "ErrImagePull: no such image" in said.err

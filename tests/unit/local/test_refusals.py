@@ -80,6 +80,9 @@ REFUSED: dict[str, Any] = {
     "spec.artifacts[0].persistentVolumeClaim": {
         "artifacts": [{"name": "a", "path": "/a", "persistentVolumeClaim": "c"}]
     },
+    "spec.code.persistentVolumeClaim": {
+        "code": {"configMap": "a", "sha256": "0" * 64, "persistentVolumeClaim": "c"}
+    },
     "spec.tasks[0].service.ports[0].protocol": {
         "task": {"service": {"ports": [{"name": "dns", "port": 53, "protocol": "UDP"}]}}
     },

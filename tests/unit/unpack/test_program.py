@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import subprocess
 import sys
 import tarfile
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -25,13 +28,13 @@ def digest(plain: bytes) -> str:
 
 def refusal(plain: bytes, folder: Path) -> str:
     with pytest.raises(BadBundle) as refused:
-        unpack(packed(plain), digest(plain), str(folder))
+        unpack([packed(plain)], digest(plain), str(folder))
     assert not list(folder.iterdir())
     return str(refused.value)
 
 
 def test_the_files_are_written_with_their_content_and_mode(tmp_path: Path) -> None:
-    assert unpack(packed(GOOD), digest(GOOD), str(tmp_path)) == 2
+    assert unpack([packed(GOOD)], digest(GOOD), str(tmp_path)) == 2
     assert {str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*") if each.is_file()} == {
         "train.py",
         "lib/run.sh",
@@ -40,12 +43,12 @@ def test_the_files_are_written_with_their_content_and_mode(tmp_path: Path) -> No
     assert not os.access(tmp_path / "train.py", os.X_OK)
     assert os.access(tmp_path / "lib/run.sh", os.X_OK)
     # A second start of the container writes the same.
-    assert unpack(packed(GOOD), digest(GOOD), str(tmp_path)) == 2
+    assert unpack([packed(GOOD)], digest(GOOD), str(tmp_path)) == 2
 
 
 def test_a_bundle_with_another_hash_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadBundle, match=r"spec\.code\.sha256 is 0000"):
-        unpack(packed(GOOD), "0" * 64, str(tmp_path))
+        unpack([packed(GOOD)], "0" * 64, str(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
@@ -59,7 +62,8 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     bomb = packed(bytes(program.MOST_BYTES + 1))
     assert len(bomb) < program.MOST_PACKED
     with pytest.raises(BadBundle, match="when uncompressed"):
-        unpack(bomb, "0" * 64, str(tmp_path))
+        unpack([bomb], "0" * 64, str(tmp_path))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.proves("own-code.md#what-a-pod-does/files")
@@ -74,7 +78,7 @@ def test_more_names_than_allowed_are_refused(
     seen: list[object] = []
     monkeypatch.setattr(program, "check_place", lambda *given: seen.append(given))
     with pytest.raises(BadBundle, match="more than 10000 files"):
-        program.members(header * 1_000_000 + bytes(1024))
+        program.members(io.BytesIO(header * 1_000_000 + bytes(1024)))
     assert len(seen) == program.MOST_FILES
 
 
@@ -98,31 +102,67 @@ def test_names_are_as_long_as_documented(tmp_path: Path) -> None:
         (packed(b"text"), "no tar archive"),
         (packed(bytes(10240)), "it has no files"),
         (packed(GOOD[:514]), "is missing|no tar archive"),
-        (os.urandom(program.MOST_PACKED + 1), "more than 12582912 bytes"),
     ],
 )
-def test_damaged_bundles_are_refused(bundle: bytes, what: str, tmp_path: Path) -> None:
-    with pytest.raises(BadBundle, match=what):
-        program.members(program.unpacked(bundle))
+def test_damaged_bundles_are_refused(bundle: bytes, what: str) -> None:
+    def read(size: int) -> None:
+        plain = io.BytesIO()
+        program.unpacked((bundle[at : at + size] for at in range(0, len(bundle), size)), plain)
+        program.members(plain)
+
+    for size in (1, len(bundle) + 1):  # Whatever the parts are in which it is read.
+        with pytest.raises(BadBundle, match=what):
+            read(size)
 
 
-@pytest.mark.proves("own-code.md#what-a-pod-does/parts-and-the-compressed-bytes-of-each")
-def test_a_bundle_of_several_parts_is_joined_in_their_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.proves("own-code.md#what-a-pod-does/compressed-bytes")
+def test_reading_ends_at_the_limit_of_compressed_bytes(tmp_path: Path) -> None:
+    assert program.MOST_PACKED == 100 << 20
+    # Blocks without content, of which a stream can have any number.
+    empty = bytes([0, 0, 0, 255, 255])
+    head, read = packed(GOOD)[:10], 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal read
+        yield head
+        while True:
+            read += 5 << 18
+            yield empty * (1 << 18)
+
+    with pytest.raises(BadBundle, match="more than 104857600 bytes"):
+        unpack(endless(), "0" * 64, str(tmp_path))
+    assert read <= program.MOST_PACKED + (5 << 18)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_memory_does_not_grow_with_the_bundle(tmp_path: Path) -> None:
+    plain = tar(member("zeros.bin", bytes(48 << 20)), member("random.bin", os.urandom(4 << 20)))
+    bundle = tmp_path / "bundle"
+    bundle.write_bytes(packed(plain))
+    expected = digest(plain)
+    del plain
+    (tmp_path / "code").mkdir()
+    tracemalloc.start()
+    unpack(program.chunks(str(bundle), 1), expected, str(tmp_path / "code"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (tmp_path / "code/zeros.bin").stat().st_size == 48 << 20
+    # A chunk of compressed zeros is a thousand times as long.
+    assert peak < 36 << 20
+
+
+@pytest.mark.proves("own-code.md#what-a-pod-does/parts")
+def test_a_bundle_of_several_parts_is_joined_in_their_order(tmp_path: Path) -> None:
     bundle, whole = str(tmp_path / "bundle"), packed(GOOD)
     for number, part in enumerate((whole[:7], whole[7:20], whole[20:]), start=1):
         Path(bundle if number == 1 else f"{bundle}.{number}").write_bytes(part)
-    assert program.joined(bundle, 3) == whole
+    assert b"".join(program.chunks(bundle, 3)) == whole
     with pytest.raises(BadBundle, match="its end is missing"):
-        program.unpacked(program.joined(bundle, 2))
+        program.unpacked(program.chunks(bundle, 2), io.BytesIO())
     with pytest.raises(OSError, match=r"bundle\.4"):
-        program.joined(bundle, 4)
+        list(program.chunks(bundle, 4))
     with pytest.raises(BadBundle, match="more than 12 parts"):
-        program.joined(bundle, 13)
-    monkeypatch.setattr(program, "MOST_OF_PART", 12)
-    with pytest.raises(BadBundle, match="its part 2 has more than 12 bytes"):
-        program.joined(bundle, 3)
+        list(program.chunks(bundle, 13))
 
 
 def test_sparse_members_are_refused(tmp_path: Path) -> None:
@@ -213,7 +253,7 @@ def test_fallback_packages_are_used_only_where_python_has_none(tmp_path: Path) -
     names = (".di-fallback/json/a.py", ".di-fallback/lacking/a.py", ".di-fallback/own/a.py")
     plain = tar(*(member(name, b"fallback") for name in names), member(".di-packages/own/a.py"))
     for _ in range(2):
-        unpack(packed(plain), digest(plain), str(tmp_path))
+        unpack([packed(plain)], digest(plain), str(tmp_path))
         program.complete(str(tmp_path))
         found = {str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.py")}
         assert found == {".di-packages/lacking/a.py", ".di-packages/own/a.py"}

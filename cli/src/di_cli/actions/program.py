@@ -13,8 +13,7 @@ from di_cli.code.bundle import Bundle, make
 from di_cli.code.files import Taken, packages, take
 from di_cli.code.job import DEFAULT_IMAGE, Wanted, job_of, with_default_image
 from di_cli.code.local_imports import left_behind
-from di_cli.code.submission import FOLDER, code_of
-from di_cli.edits.job_templates import with_template
+from di_cli.code.submission import FOLDER, Stored, code_of
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.output import note
@@ -50,13 +49,13 @@ class Prepared:
     """A job that is ready to be created.
 
     Attributes:
-        job: returns the job for the name of its ConfigMap.
+        job: returns the job for the place of its bundle.
         source: what the files are from, for the ConfigMap's annotation.
     """
 
     bundle: Bundle
     source: str
-    job: Callable[[str], Object]
+    job: Callable[[Stored], Object]
 
 
 def is_program(words: Sequence[str], entry: str | None) -> bool:
@@ -97,12 +96,16 @@ def prepared(program: Program) -> Prepared:
     return Prepared(
         bundle=bundle,
         source=FOLDER if path.is_dir() else path.name,
-        job=lambda config_map: _complete(job_of(wanted, code(config_map)), program.template),
+        job=lambda stored: _complete(job_of(wanted, code(stored)), program.template),
     )
 
 
 def _complete(job: Object, template: Object | None) -> Object:
-    return job if template is None else with_default_image(with_template(job, template))
+    if template is None:
+        return job
+    from di_cli.edits.job_templates import with_template  # noqa: PLC0415  a push has no template
+
+    return with_default_image(with_template(job, template))
 
 
 def bundle_of(taken: Taken) -> Bundle:

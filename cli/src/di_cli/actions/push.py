@@ -11,6 +11,7 @@ from di_api.field_error import mapping
 from di_api.names import ANNOTATION_CODE_SOURCE
 from di_api.phase import Phase
 from di_cli.actions.program import bundle_of, requirements_of
+from di_cli.code.bundle import hash_of
 from di_cli.code.files import Taken, take
 from di_cli.code.start import push as push_code
 from di_cli.code.submission import (
@@ -43,12 +44,20 @@ class Pushed:
     changed: list[str]
 
 
-def push(session: Session, name: str, path: str | None, requirements: str | None) -> Pushed:
+def push(
+    session: Session,
+    name: str,
+    path: str | None,
+    requirements: str | None,
+    store: str | None = None,
+) -> Pushed:
     """Send a program or folder to a job.
 
     Args:
         path: None: the same program or folder as before, from the working directory.
         requirements: path of the file; None: the same as before.
+        store: claim for code that ConfigMaps cannot hold; None: the same as before, or that of the
+            namespace.
 
     Raises:
         CommandError: the job cannot have this code.
@@ -68,11 +77,12 @@ def push(session: Session, name: str, path: str | None, requirements: str | None
         source=FOLDER if given.is_dir() else given.name,
         requirements=requirements_of(given, needed, taken),
         revision=taken.revision,
+        claim=store,
     )
     return Pushed(
         restarts=restarts,
         is_suspended=job["spec"].get("suspend") is True,
-        changed=changes(known, {file: each.content for file, each in taken.files.items()}),
+        changed=changes(known, {file: hash_of(each.content) for file, each in taken.files.items()}),
     )
 
 
@@ -131,7 +141,7 @@ def _taken(path: Path, requirements: str | None) -> Taken:
     return take(path, requirements=beside)
 
 
-def _check_entry(job: Object, name: str, path: Path, known: dict[str, bytes], taken: Taken) -> None:
+def _check_entry(job: Object, name: str, path: Path, known: dict[str, str], taken: Taken) -> None:
     """Refuse files without those that the job starts: it is another folder."""
     if missing := sorted(started_files(job, known) - taken.files.keys()):
         raise CommandError(

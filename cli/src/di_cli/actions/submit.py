@@ -10,7 +10,7 @@ from di_api.field_error import mapping
 from di_api.names import ANNOTATION_CODE_SOURCE, LABEL_CODE_OF
 from di_cli.code.bundle import bundle_in
 from di_cli.code.start import start
-from di_cli.code.submission import FOLDER, config_map_names, parts_of
+from di_cli.code.submission import FOLDER, Stored, config_map_names, parts_of
 from di_cli.documents import numbered
 from di_cli.edits.manifests import ManifestError, jobs_of
 from di_cli.errors import CommandError
@@ -94,11 +94,11 @@ def submit(session: Session, kept: Kept, *, dry_run: bool = False) -> Object:
     metadata = mapping(kept.config_maps[0].get("metadata"))
     annotations = mapping(metadata.get("annotations"))
 
-    def job(config_map: str) -> Object:
+    def job(stored: Stored) -> Object:
         spec = kept.job["spec"]
-        stored = {"configMap": config_map, **parts_of(bundle)}
         others = {key: value for key, value in code.items() if key != "parts"}
-        return {**kept.job, "spec": {**spec, "code": {**others, **stored}}}
+        own = {"configMap": stored.config_map, **parts_of(bundle)}
+        return {**kept.job, "spec": {**spec, "code": {**others, **own}}}
 
     return start(session, job, bundle, str(annotations.get(ANNOTATION_CODE_SOURCE) or FOLDER))
 

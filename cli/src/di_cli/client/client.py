@@ -31,6 +31,7 @@ from di_cli.client.studies import optimize
 from di_cli.client.submission import What, not_submitted, words_of, written
 from di_cli.client.sweeps import Sweep, created, found
 from di_cli.code.start import start
+from di_cli.code.submission import Stored
 from di_cli.edits.job_templates import with_template
 from di_cli.edits.manifests import ManifestError, changed
 from di_cli.session import Session
@@ -87,6 +88,7 @@ class Client:
             replicas: of tasks by name, for a manifest.
             template: name of the DIJobTemplate with the job's defaults.
             artifacts: claim with a folder for each pod of a program, and perhaps `:PATH`.
+            store: claim for code that ConfigMaps cannot hold; absent: that of the namespace.
         """
         if isinstance(program, Mapping):
             return self._create([dict(program)], "the manifest", options)
@@ -191,14 +193,15 @@ class Client:
             )
             changes = changes_of(options)
             try:
-                changed(program.job("unknown"), changes)
+                changed(program.job(Stored()), changes)
             except ManifestError as error:
                 raise not_submitted(error) from error
             made = start(
                 session,
-                lambda config_map: changed(program.job(config_map), changes),
+                lambda stored: changed(program.job(stored), changes),
                 program.bundle,
                 program.source,
+                options.get("store"),
             )
         return Job(self._place, made)
 
@@ -209,6 +212,8 @@ class Client:
                 "artifacts is for a program, folder or function",
                 remedy="spec.artifacts in the manifest: docs/how-to/artifacts.md",
             )
+        if options.get("store"):
+            raise BadCall("store is for a program, folder or function")
         try:
             jobs = kept_in(documents, source)
         except ManifestError as error:

@@ -279,18 +279,23 @@ class Job:
             return [scale(session, self.name, wish) for wish in wishes]
 
     def push(
-        self, program: str | Path | None = None, *, requirements: str | Path | None = None
+        self,
+        program: str | Path | None = None,
+        *,
+        requirements: str | Path | None = None,
+        store: str | None = None,
     ) -> list[str]:
         """Send changed code, after which all pods restart once; return the paths that changed.
 
         Args:
             program: a program or folder; absent: the same as before.
             requirements: file for pip; absent: the same as before.
+            store: claim for code that ConfigMaps cannot hold; absent: the same as before.
         """
         path = None if program is None else str(program)
         needed = None if requirements is None else str(requirements)
         with self._place.session(self.name) as session:
-            return push(session, self.name, path, needed).changed
+            return push(session, self.name, path, needed, store).changed
 
     def suspend(self) -> Self:
         """End the job's pods in their grace period, and keep the job waiting; return it."""

@@ -167,7 +167,13 @@ class LocalJob(Job):
         return why_of(explain(facts), facts.now)
 
     @override
-    def push(self, program: object = None, *, requirements: str | Path | None = None) -> list[str]:
+    def push(
+        self,
+        program: object = None,
+        *,
+        requirements: str | Path | None = None,
+        store: str | None = None,
+    ) -> list[str]:
         """Refuse: processes of this machine start the files themselves."""
         raise BadCall(_NO_PUSH, remedy="job.delete(), and submit() again")
 

@@ -43,6 +43,7 @@ class ClusterOptions(ProgramOptions, total=False):
     replicas: Mapping[str, int] | None
     template: str | None
     artifacts: str | None
+    store: str | None
 
 
 DEFAULTS: Final[ClusterOptions] = {
@@ -58,6 +59,7 @@ DEFAULTS: Final[ClusterOptions] = {
     "replicas": None,
     "template": None,
     "artifacts": None,
+    "store": None,
 }
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.names import API_VERSION, DI_CONTAINER, GPU_RESOURCE, KIND
-from di_api.spec.artifact import USUAL
 
 DEFAULT_IMAGE: Final = "python:3.13-slim"
 TRACKING: Final = "di_orchestrator.tracking"
@@ -65,6 +64,8 @@ def job_of(wanted: Wanted, code: Object) -> Object:
 def _artifacts(words: str | None) -> Object:
     if words is None:
         return {}
+    from di_api.spec.artifact import USUAL  # noqa: PLC0415  a push need not import the whole spec
+
     claim, _, path = words.partition(":")
     item = {**USUAL, **({"path": path} if path else {}), "persistentVolumeClaim": claim}
     return {"artifacts": [item]}

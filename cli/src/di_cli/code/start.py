@@ -1,7 +1,8 @@
 """Start of a job with its code, and new code for a job, at the API server.
 
-The order is: ConfigMaps, job, owner of the ConfigMaps. After a crash at any place the same command
-continues: an unowned ConfigMap is used again, and one whose job exists gets its owner.
+The order is: bundle on a claim if it is large, ConfigMaps, job, owner of the ConfigMaps. After a
+crash at any place the same command continues: an unowned ConfigMap is used again, and one whose job
+exists gets its owner.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from contextlib import suppress
 from typing import Any, Final
 
 from di_api.field_error import mapping
-from di_api.names import LABEL_CODE_OF, code_config_maps
+from di_api.names import LABEL_CODE_OF
 from di_cli.code.bundle import Bundle
 from di_cli.code.submission import (
+    Stored,
     code_of,
     config_map_name,
     config_map_names,
@@ -29,19 +31,34 @@ from di_kube.resources import CONFIGMAPS, DIJOBS
 
 Object = dict[str, Any]
 _ATTEMPTS: Final = 10
-_BUNDLE: Final = ("configMap", "parts", "sha256", "requirements")
+_BUNDLE: Final = ("configMap", "persistentVolumeClaim", "parts", "sha256", "requirements")
+
+_ABSENT: Final = ("persistentVolumeClaim", "parts", "requirements", "revision")
 
 
-def start(session: Session, make: Callable[[str], Object], bundle: Bundle, source: str) -> Object:
-    """Create the ConfigMaps and the job that `make` returns for their first name; return the job.
+def start(
+    session: Session,
+    make: Callable[[Stored], Object],
+    bundle: Bundle,
+    source: str,
+    claim: str | None = None,
+) -> Object:
+    """Create the ConfigMaps and the job that `make` returns for the place of the bundle; return the
+    job.
 
-    Raises CommandError.
+    Args:
+        claim: for a bundle that ConfigMaps cannot hold; None: the one of the namespace.
+
+    Raises:
+        CommandError: it was refused, or no claim is for the bundle.
     """
+    claim = _claim_for(session, bundle, claim)
     # A refused job must leave no ConfigMap.
-    name = str(_create(session, make("unknown"), dry_run=True)["metadata"]["name"])
-    stored = _store(session, name, bundle, source)
+    tried = _create(session, make(Stored(claim=claim)), dry_run=True)
+    _keep(session, tried, bundle, claim)
+    stored = _store(session, str(tried["metadata"]["name"]), bundle, source=source, claim=claim)
     made = _create(session, make(stored))
-    _own(session, code_config_maps(stored, len(bundle.parts)), owner_of(made))
+    _own(session, config_map_names(made["spec"]["code"]), owner_of(made))
     return made
 
 
@@ -68,33 +85,63 @@ def push(
     source: str,
     requirements: str | None,
     revision: str | None,
+    claim: str | None = None,
 ) -> bool:
-    """Give a job another bundle; return whether its pods restart."""
+    """Give a job another bundle; return whether its pods restart.
+
+    Args:
+        claim: as for `start`; None: the job's, or that of the namespace.
+    """
     name, owner = str(job["metadata"]["name"]), owner_of(job)
     before = mapping(mapping(job.get("spec")).get("code"))
-    stored = _store(session, name, bundle, source, owner)
+    claim = _claim_for(session, bundle, claim, before.get("persistentVolumeClaim"))
+    _keep(session, job, bundle, claim)
+    stored = _store(session, name, bundle, source=source, claim=claim, owner=owner)
     code = code_of(stored, bundle, requirements=requirements, revision=revision)
     if all(before.get(key) == code.get(key) for key in _BUNDLE):
         return False
-    absent = {key: None for key in ("parts", "requirements", "revision") if key not in code}
+    absent = {key: None for key in _ABSENT if key not in code}
     session.client.patch(DIJOBS, name, {"spec": {"code": {**code, **absent}}}, session.namespace)
-    _forget(session, name, stored, str(owner["uid"]))
+    _forget(session, name, stored.config_map, str(owner["uid"]))
     return any(before.get(key) != code.get(key) for key in ("sha256", "requirements"))
 
 
+def _claim_for(
+    session: Session, bundle: Bundle, given: str | None, current: str | None = None
+) -> str | None:
+    if not bundle.is_large:
+        return None
+    from di_cli.code.claims import claim_for  # noqa: PLC0415  a tenth of a second of each push
+
+    return claim_for(session, bundle, given, current)
+
+
+def _keep(session: Session, job: Object, bundle: Bundle, claim: str | None) -> None:
+    if claim:
+        from di_cli.code.claims import keep  # noqa: PLC0415  as above
+
+        keep(session, job, bundle, claim)
+
+
 def _store(
-    session: Session, job: str, bundle: Bundle, source: str, owner: Object | None = None
-) -> str:
-    """Create the ConfigMaps of a bundle, or find those of an earlier try; return the first name.
+    session: Session,
+    job: str,
+    bundle: Bundle,
+    *,
+    source: str,
+    claim: str | None,
+    owner: Object | None = None,
+) -> Stored:
+    """Create the ConfigMaps of a bundle, or find those of an earlier try; return its place.
 
     A ConfigMap of an earlier job with the same name is about to be deleted, so other names are
     chosen beside it.
     """
     for attempt in range(_ATTEMPTS):
-        name = config_map_name(job, bundle.sha256, attempt)
-        bodies = config_maps(name, job, bundle, source, owner)
+        stored = Stored(config_map=config_map_name(job, bundle, attempt), claim=claim)
+        bodies = config_maps(stored, job, bundle, source, owner)
         if all(_is_stored(session, body, owner) for body in bodies):
-            return name
+            return stored
     raise CommandError(
         f"the ConfigMaps {job}-code-* of this code belong to earlier jobs",
         remedy="try again when they are deleted, or choose another --name",

@@ -1,4 +1,4 @@
-"""The ConfigMap of a bundle and the `spec.code` that names it; pure."""
+"""The ConfigMaps of a bundle and the `spec.code` that names them; pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api import names
 from di_api.field_error import items, mapping
-from di_cli.code.bundle import Bundle, contents, packed_in
+from di_cli.code.bundle import Bundle, contents, hash_of, listed, listing, packed_in
 from di_unpack.program import BadBundle
 
 KEPT: Final = 5
@@ -18,34 +19,58 @@ KEPT: Final = 5
 FOLDER: Final = "."
 """Value of the annotation of a ConfigMap for a folder; else it is the name of the program."""
 _DIGITS: Final = 12
+_ON_CLAIM: Final = "-files"
+"""End of the name of a ConfigMap without the bundle itself."""
 _PART: Final = re.compile(r"\.\d+$")
 
 Object = dict[str, Any]
 
 
-def config_map_name(job: str, sha256: str, attempt: int = 0) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The objects that have a bundle.
+
+    Attributes:
+        config_map: the first one with its parts, or the one with the names of its files.
+        claim: None: ConfigMaps have all of it.
+    """
+
+    config_map: str = "unknown"
+    claim: str | None = None
+
+
+def config_map_name(job: str, bundle: Bundle, attempt: int = 0) -> str:
     """Return the name of the ConfigMap; a later attempt is for a name that is in use."""
-    name = f"{job}-code-{sha256[:_DIGITS]}"
+    name = f"{job}-code-{bundle.sha256[:_DIGITS]}{_ON_CLAIM if bundle.is_large else ''}"
     return f"{name}-{attempt}" if attempt else name
 
 
 def config_maps(
-    name: str, job: str, bundle: Bundle, source: str, owner: Object | None = None
+    stored: Stored, job: str, bundle: Bundle, source: str, owner: Object | None = None
 ) -> list[Object]:
-    """Return the ConfigMaps of a bundle, with the job as their owner if the job exists."""
-    parts = bundle.parts
+    """Return the ConfigMaps of a bundle, with the job as their owner if the job exists.
+
+    For a bundle on a claim it is one, with the names of the files. While it exists, the bundle is
+    kept.
+    """
+    name, parts, key = stored.config_map, bundle.parts, names.CODE_BUNDLE_KEY
+    labels, annotations = {names.LABEL_CODE_OF: job}, {names.ANNOTATION_CODE_SOURCE: source}
+    if stored.claim:
+        parts, key = [listing(bundle.packed)], names.CODE_FILES_KEY
+        labels[names.LABEL_CODE_STORE] = "true"
+        annotations[names.ANNOTATION_CODE_HASH] = bundle.sha256
     return [
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {
                 "name": each,
-                "labels": {names.LABEL_CODE_OF: job},
-                "annotations": {names.ANNOTATION_CODE_SOURCE: source},
+                "labels": labels,
+                "annotations": annotations,
                 **({"ownerReferences": [owner]} if owner else {}),
             },
             "immutable": True,
-            "binaryData": {names.CODE_BUNDLE_KEY: base64.b64encode(part).decode()},
+            "binaryData": {key: base64.b64encode(part).decode()},
         }
         for each, part in zip(names.code_config_maps(name, len(parts)), parts, strict=True)
     ]
@@ -59,12 +84,12 @@ def config_map_names(code: Mapping[str, Any]) -> list[str]:
 
 
 def code_of(
-    name: str, bundle: Bundle, *, requirements: str | None, revision: str | None
+    stored: Stored, bundle: Bundle, *, requirements: str | None, revision: str | None
 ) -> dict[str, Any]:
     """Return the value of `spec.code`."""
     return {
-        "configMap": name,
-        **parts_of(bundle),
+        "configMap": stored.config_map,
+        **({"persistentVolumeClaim": stored.claim} if stored.claim else parts_of(bundle)),
         "sha256": bundle.sha256,
         **({"requirements": requirements} if requirements else {}),
         **({"revision": revision} if revision else {}),
@@ -97,22 +122,27 @@ def owners(found: Mapping[str, Any]) -> set[str]:
     return {str(mapping(each).get("uid")) for each in references}
 
 
-def files_in(found: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
-    """Return the user's files in the ConfigMaps of a bundle; empty if they cannot be read."""
+def files_in(found: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the hashes of the user's files that the ConfigMaps of a bundle have, by path; empty
+    if they cannot be read.
+    """
     try:
-        return contents(packed_in(found))
+        if len(found) == 1 and names.CODE_FILES_KEY in mapping(found[0].get("binaryData")):
+            return listed(packed_in(found, names.CODE_FILES_KEY))
+        files = contents(packed_in(found))
     except (binascii.Error, BadBundle):
         return {}
+    return {name: hash_of(content) for name, content in files.items()}
 
 
-def changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[str]:
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     """Return the paths that differ between two bundles: new, changed and removed ones."""
     return sorted(
         name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
     )
 
 
-def started_files(job: Mapping[str, Any], known: Mapping[str, bytes]) -> set[str]:
+def started_files(job: Mapping[str, Any], known: Mapping[str, str]) -> set[str]:
     """Return the files of a bundle that commands of the job's containers name."""
     words = {
         str(word).removeprefix("./")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ import typer
 
 from di_api.field_error import mapping
 from di_api.pods.main_container import phase_of
+from di_cli.access.kubectl import command_line, kubectl
 from di_cli.access.reviews import refusal
 from di_cli.actions.reader import reading
 from di_cli.commands.options import Context, JobName, Namespace, Task
@@ -277,7 +277,7 @@ def _nothing_kept(name: str, task: str | None) -> CommandError:
 
 def _told(arguments: list[str], job: str) -> str:
     """Return what a command in a pod printed, even if it could not read everything."""
-    done = subprocess.run([_kubectl(arguments), *arguments[1:]], capture_output=True, check=False)
+    done = subprocess.run([kubectl(arguments), *arguments[1:]], capture_output=True, check=False)
     complaints = done.stderr.decode(errors="replace")
     if done.returncode and not done.stdout:
         raise CommandError(
@@ -339,8 +339,7 @@ def _choose(session: Session, job: str, wanted: _Wanted, container: str) -> tupl
 
 
 def _arguments(session: Session, words: list[str]) -> list[str]:
-    context = ["--context", session.access.context] if session.access.context else []
-    return ["kubectl", *context, "--namespace", session.namespace, *words]
+    return command_line(session.access, session.namespace, words)
 
 
 def _require(session: Session, pod: str, subresource: str) -> None:
@@ -371,7 +370,7 @@ def _copy(arguments: list[str], job: str) -> None:
     """
     # kubectl writes the messages of the pod's tar to its stdout.
     done = subprocess.run(
-        [_kubectl(arguments), *arguments[1:]],
+        [kubectl(arguments), *arguments[1:]],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         check=False,
@@ -398,18 +397,7 @@ def _copy(arguments: list[str], job: str) -> None:
 
 
 def _become(arguments: list[str]) -> None:
-    os.execv(_kubectl(arguments), arguments)
-
-
-def _kubectl(arguments: list[str]) -> str:
-    """Return the path of kubectl."""
-    program = shutil.which("kubectl")
-    if program is None:
-        raise CommandError(
-            "kubectl is not on the PATH, and this command leaves the connection to it",
-            remedy="install kubectl; then " + " ".join(arguments),
-        )
-    return program
+    os.execv(kubectl(arguments), arguments)
 
 
 def _split(text: str) -> tuple[str, str]:

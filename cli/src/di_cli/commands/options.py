@@ -56,6 +56,13 @@ Namespace = Annotated[
     str | None,
     typer.Option("--namespace", "-n", help="Namespace; absent: that of the context."),
 ]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CLAIM",
+        help="Claim for code above 8400 KiB; absent: that of the job or the namespace.",
+    ),
+]
 Context = Annotated[
     str | None,
     typer.Option(

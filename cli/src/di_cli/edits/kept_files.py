@@ -101,15 +101,7 @@ def reader_pod(
         image: with `sh`, `tar` and `find`; empty: that of the task.
         node: that it runs on, because a claim can be mounted there only; empty: any.
     """
-    spec = with_base(mapping(job.get("spec")))
-    templates = {task: template for task, _, template in _templates(spec)}
-    pod = mapping(mapping(templates.get(kept[0].task)).get("spec"))
-    main = main_container([mapping(each) for each in items(pod.get("containers"))]) or {}
     claims = list(dict.fromkeys(each.claim for each in kept))
-    volumes = [
-        {"name": f"claim-{index}", "persistentVolumeClaim": {"claimName": claim}}
-        for index, claim in enumerate(claims)
-    ]
     mounts = [
         {
             **{"name": f"claim-{claims.index(each.claim)}", "mountPath": each.path},
@@ -118,19 +110,49 @@ def reader_pod(
         }
         for each in kept
     ]
+    pod = waiting_pod(job, kept[0].task, name, image, node, claims=claims, mounts=mounts)
+    about = mapping(job.get("metadata"))
+    owner = {key: job.get(key) for key in ("apiVersion", "kind")}
+    owner |= {key: about.get(key) for key in ("name", "uid")}
+    return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner]}}
+
+
+def waiting_pod(
+    job: Object,
+    task: str,
+    name: str,
+    image: str,
+    node: str,
+    *,
+    claims: Sequence[str],
+    mounts: Sequence[Object],
+) -> dict[str, Any]:
+    """Return a pod that waits, where a task of the job can run and with its permissions.
+
+    Args:
+        task: name of the task or role.
+        name: of the pod.
+        image: with `sh`; empty: that of the task.
+        node: that it runs on; empty: any.
+        claims: the volume of each is `claim-` and its index.
+        mounts: of its container.
+    """
+    spec = with_base(mapping(job.get("spec")))
+    templates = {of: template for of, _, template in _templates(spec)}
+    pod = mapping(mapping(templates.get(task)).get("spec"))
+    main = main_container([mapping(each) for each in items(pod.get("containers"))]) or {}
     security = {"securityContext": main["securityContext"]} if main.get("securityContext") else {}
     container = {
         **{"name": READER, "image": image or main.get("image"), **security},
         **{"command": ["sh", "-c", f"trap exit TERM; sleep {SECONDS} & wait"]},
-        **{"resources": {"requests": _RESOURCES, "limits": _RESOURCES}, "volumeMounts": mounts},
+        **{"resources": {"requests": _RESOURCES, "limits": _RESOURCES}},
+        "volumeMounts": [*mounts],
     }
-    about, of_pod = mapping(job.get("metadata")), mapping(pod.get("securityContext"))
-    owner = {key: job.get(key) for key in ("apiVersion", "kind")}
-    owner |= {key: about.get(key) for key in ("name", "uid")}
+    of_pod = mapping(pod.get("securityContext"))
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "ownerReferences": [owner]},
+        "metadata": {"name": name},
         "spec": {
             **{field: pod[field] for field in _COPIED if field in pod},
             **({"securityContext": dict(of_pod)} if of_pod else {}),
@@ -140,9 +162,17 @@ def reader_pod(
             "containers": [container],
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 1,
-            "volumes": volumes,
+            "volumes": [
+                {"name": f"claim-{index}", "persistentVolumeClaim": {"claimName": claim}}
+                for index, claim in enumerate(claims)
+            ],
         },
     }
+
+
+def first_task(job: Object) -> str:
+    """Return the name of the first task or role of a job; empty if it has none."""
+    return next((task for task, _, _ in _templates(with_base(mapping(job.get("spec"))))), "")
 
 
 def listing(kept: Sequence[KeptPath]) -> list[str]:

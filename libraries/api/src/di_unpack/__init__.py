@@ -1,3 +1,3 @@
-"""The program that unpacks `spec.code`; the operator carries its text into pods, and imports none
-of it.
+"""The programs that unpack `spec.code` and keep its bundles. The operator and `di` carry their text
+into pods, and import none of it but the rules about bundles.
 """

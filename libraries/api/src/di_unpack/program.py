@@ -2,15 +2,17 @@
 
 It runs in the task's image, on Python 3.8 or newer, and imports only the standard library. It reads
 a tar archive that gzip has compressed, checks its hash, and writes its files below one directory. A
-bundle is untrusted: nothing is written before every member has been checked, and any fault refuses
+bundle is untrusted: no file is written before every member has been checked, and any fault refuses
 the whole bundle. A file exists with its whole content or not at all.
+
+The uncompressed archive is a file of the directory meanwhile: memory does not grow with a bundle,
+and another client of its volume cannot change what has been checked.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-import io
 import os
 import shutil
 import subprocess
@@ -18,6 +20,11 @@ import sys
 import tarfile
 import unicodedata
 import zlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # The import of typing takes time in each pod.
+    from collections.abc import Iterable, Iterator
+    from typing import BinaryIO
 
 BUNDLE = "DI_CODE_BUNDLE"
 """Variable with the path of the bundle."""
@@ -39,13 +46,14 @@ FALLBACK = ".di-fallback"
 PARTS = ".di-part"
 """Directory of files that are not yet whole, below the directory of the code."""
 
-MOST_OF_PART = 1 << 20
-"""Bytes of a part of a bundle; a ConfigMap has no more."""
 MOST_PARTS = 12
-MOST_PACKED = MOST_PARTS * MOST_OF_PART
+MOST_PACKED = 100 << 20
 """Bytes of a bundle."""
-MOST_BYTES = 64 << 20
+MOST_BYTES = 256 << 20
 """Bytes of an uncompressed bundle."""
+CHUNK = 1 << 14
+"""Compressed bytes that are read at once; they have at most some thousand times as many
+uncompressed ones."""
 MOST_FILES = 10_000
 LONGEST_NAME = 1_024
 LONGEST_PART = 255
@@ -61,7 +69,7 @@ def main() -> int:
     """Unpack the bundle that the variables name; return the exit code."""
     try:
         directory = os.environ[DIRECTORY]
-        packed = joined(os.environ[BUNDLE], int(os.environ.get(COUNT, "1")))
+        packed = chunks(os.environ[BUNDLE], int(os.environ.get(COUNT, "1")))
         count = unpack(packed, os.environ[SHA256], directory)
         install(directory, os.environ.get(REQUIREMENTS, ""))
         complete(directory)
@@ -73,94 +81,113 @@ def main() -> int:
     return 0
 
 
-def joined(path: str, parts: int) -> bytes:
-    """Return the bundle in a file and those with `.2`, `.3` and so on behind its name.
+def chunks(path: str, parts: int) -> Iterator[bytes]:
+    """Yield the bytes of a bundle in a file and those with `.2`, `.3` and so on behind its name.
 
     Raises:
-        BadBundle: there are too many, or one is too long.
-        OSError: one cannot be read.
+        BadBundle: it is too long, or has too many parts.
+        OSError: a file cannot be read.
     """
     if parts > MOST_PARTS:
         raise BadBundle(f"it has more than {MOST_PARTS} parts")
-    found = []
     for number in range(1, parts + 1):
         with open(path if number == 1 else f"{path}.{number}", "rb") as opened:
-            found.append(opened.read(MOST_OF_PART + 1))
-        if len(found[-1]) > MOST_OF_PART:
-            raise BadBundle(f"its part {number} has more than {MOST_OF_PART} bytes")
-    return b"".join(found)
+            yield from iter(lambda: opened.read(CHUNK), b"")
 
 
-def unpack(packed: bytes, sha256: str, directory: str) -> int:
+def unpack(packed: Iterable[bytes], sha256: str, directory: str) -> int:
     """Write the files of a bundle below a directory; return their number.
 
     Raises:
-        BadBundle: the bundle is refused, and nothing was written.
+        BadBundle: the bundle is refused, and no file was written.
         OSError: a file cannot be written.
     """
-    plain = unpacked(packed)
-    found = hashlib.sha256(plain).hexdigest()
-    if found != sha256:
-        raise BadBundle(f"its SHA-256 is {found}, and spec.code.sha256 is {sha256}")
-    files = members(plain)
     parts = os.path.join(directory, PARTS)
     shutil.rmtree(parts, ignore_errors=True)
     os.makedirs(parts)
-    for number, (name, content, is_executable) in enumerate(files):
-        part = os.path.join(parts, str(number))
-        with open(part, "wb") as opened:
-            opened.write(content)
-        os.chmod(part, 0o755 if is_executable else 0o644)
-        place = os.path.join(directory, *name.split("/"))
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        os.replace(part, place)
-    shutil.rmtree(parts)
+    try:
+        with open(os.path.join(parts, "archive"), "w+b") as plain:
+            found = unpacked(packed, plain)
+            if found != sha256:
+                raise BadBundle(f"its SHA-256 is {found}, and spec.code.sha256 is {sha256}")
+            files = members(plain)
+            for number, (name, place, size, is_executable) in enumerate(files):
+                part = os.path.join(parts, str(number))
+                with open(part, "wb") as opened:
+                    copy(plain, place, size, opened)
+                os.chmod(part, 0o755 if is_executable else 0o644)
+                target = os.path.join(directory, *name.split("/"))
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                os.replace(part, target)
+    finally:
+        shutil.rmtree(parts)
     return len(files)
 
 
-def unpacked(packed: bytes) -> bytes:
-    """Return the tar archive in a bundle. Raises BadBundle."""
-    if len(packed) > MOST_PACKED:
-        raise BadBundle(f"it has more than {MOST_PACKED} bytes")
+def unpacked(packed: Iterable[bytes], plain: BinaryIO) -> str:
+    """Write the tar archive in a bundle to a file; return its SHA-256. Raises BadBundle."""
     reader = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    digest, length, size = hashlib.sha256(), 0, 0
     try:
-        plain = reader.decompress(packed, MOST_BYTES + 1)
+        for chunk in packed:
+            length += len(chunk)
+            if length > MOST_PACKED:
+                raise BadBundle(f"it has more than {MOST_PACKED} bytes")
+            if reader.eof:
+                raise BadBundle("it has data after its end")
+            found = reader.decompress(chunk, MOST_BYTES + 1 - size)
+            size += len(found)
+            if size > MOST_BYTES:
+                raise BadBundle(f"it has more than {MOST_BYTES} bytes when uncompressed")
+            digest.update(found)
+            plain.write(found)
     except zlib.error as error:
         raise BadBundle(f"it is not compressed by gzip: {error}") from error
-    if len(plain) > MOST_BYTES:
-        raise BadBundle(f"it has more than {MOST_BYTES} bytes when uncompressed")
     if not reader.eof:
         raise BadBundle("its end is missing")
     if reader.unused_data:
         raise BadBundle("it has data after its end")
-    return plain
+    return digest.hexdigest()
 
 
-def members(plain: bytes) -> list[tuple[str, bytes, bool]]:
-    """Return the files of a tar archive: path, content, and whether it is executable.
+def members(plain: BinaryIO) -> list[tuple[str, int, int, bool]]:
+    """Return the files of a tar archive: path, place and size of the content, and whether it is
+    executable.
 
     Raises BadBundle for a member other than a plain file with its own place.
     """
-    found: list[tuple[str, bytes, bool]] = []
+    found: list[tuple[str, int, int, bool]] = []
     places: dict[str, str] = {}
+    end = plain.seek(0, os.SEEK_END)
+    plain.seek(0)
     try:
-        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
+        with tarfile.open(fileobj=plain, mode="r:") as archive:
             for member in archive:
                 if len(found) >= MOST_FILES:
                     raise BadBundle(f"it has more than {MOST_FILES} files")
                 if member.type != tarfile.REGTYPE or member.issparse():
                     raise BadBundle(f"{shown(member.name)} is no plain file")
                 check_place(member.name, places)
-                opened = archive.extractfile(member)
-                content = b"" if opened is None else opened.read()
-                if len(content) != member.size:
+                place, size = member.offset_data, member.size
+                if size < 0 or place + size > end:
                     raise BadBundle(f"the end of {shown(member.name)} is missing")
-                found.append((member.name, content, bool(member.mode & EXECUTABLE)))
+                found.append((member.name, place, size, bool(member.mode & EXECUTABLE)))
     except (tarfile.TarError, ValueError, EOFError, OverflowError, RecursionError) as error:
         raise BadBundle(f"it is no tar archive: {error}") from error
     if not found:
         raise BadBundle("it has no files")
     return found
+
+
+def copy(plain: BinaryIO, place: int, size: int, target: BinaryIO) -> None:
+    """Copy the content of a member of a tar archive to a file."""
+    plain.seek(place)
+    while size:
+        content = plain.read(min(size, 1 << 20))
+        if not content:
+            raise BadBundle("its end is missing")
+        target.write(content)
+        size -= len(content)
 
 
 def check_place(name: str, places: dict[str, str]) -> None:

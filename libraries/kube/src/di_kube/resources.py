@@ -69,6 +69,7 @@ def _cluster(group: str, plural: str, kind: str) -> Resource:
 PODS = _core("pods", "Pod")
 SERVICES = _core("services", "Service")
 CONFIGMAPS = _core("configmaps", "ConfigMap")
+CLAIMS = _core("persistentvolumeclaims", "PersistentVolumeClaim")
 EVENTS = _core("events", "Event")
 SECRETS = _core("secrets", "Secret")
 SERVICE_ACCOUNTS = _core("serviceaccounts", "ServiceAccount")

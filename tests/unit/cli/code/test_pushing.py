@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +145,16 @@ def test_jobs_that_cannot_change_are_refused(
     submitted.world.put(f"{JOBS}/train", {**job, **changes})
     assert f"error: {what}" in submitted("push", "train").err
     assert writes(submitted) == []
+
+
+def test_a_push_does_not_import_what_small_code_does_not_need() -> None:
+    program = (
+        "import sys\n"
+        "from di_cli.commands.change import push\n"
+        "unneeded = ('di_api.spec', 'di_api.validation', 'di_api.explain', 'di_cli.code.claims')\n"
+        "print(sorted(set(unneeded) & sys.modules.keys()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from di_cli.actions.push import push as push_code
-from di_cli.commands.options import Context, JobName, Namespace
+from di_cli.commands.options import Context, JobName, Namespace, Store
 from di_cli.output import say, suggest
 from di_cli.session import open_session
 
@@ -28,12 +28,13 @@ def push(
         str | None,
         typer.Option("--with", metavar="FILE", help="Requirements; absent: the same as before."),
     ] = None,
+    store: Store = None,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
     """Send changed code to a job and restart its pods; no restart is counted."""
     with open_session(namespace, context) as session:
-        pushed = push_code(session, name, path, requirements)
+        pushed = push_code(session, name, path, requirements, store)
     if not pushed.restarts:
         say(f"dijob/{name} has this code already")
         return

@@ -13,10 +13,12 @@ from di_cli.actions.manifest import complete_manifest, documents_of
 from di_cli.actions.program import Program, is_program, prepared
 from di_cli.actions.submit import Kept, kept_in
 from di_cli.actions.submit import submit as create
+from di_cli.code.bundle import MOST_IN_PARTS, kib
+from di_cli.code.claims import claim_for
 from di_cli.code.start import start
-from di_cli.code.submission import config_map_name, config_maps
+from di_cli.code.submission import Stored, config_map_name, config_maps
 from di_cli.commands.observe.logs import follow_job
-from di_cli.commands.options import Context, Namespace
+from di_cli.commands.options import Context, Namespace, Store
 from di_cli.edits.job_templates import with_template
 from di_cli.edits.manifests import (
     Changes,
@@ -86,6 +88,7 @@ def submit(
             help="Claim with a folder for each pod of a program, at PATH, or else /results.",
         ),
     ] = None,
+    store: Store = None,
     track: Annotated[
         bool,
         typer.Option(
@@ -145,15 +148,17 @@ def submit(
             changes,
             dry_run=dry_run,
             output=output,
+            store=store,
             namespace=namespace,
             context=context,
         )
         _after(submitted, namespace, context, follow=follow)
         return
-    if requirements or artifacts or track or gpus or collectors or evaluators or learners != 1:
+    others = (requirements, artifacts, store, track, gpus, collectors, evaluators)
+    if any(others) or learners != 1:
         raise CommandError(
-            "--with, --artifacts, --track, --gpus, --learners, --collectors and --evaluators are "
-            "for a program or folder",
+            "--with, --artifacts, --track, --gpus, --learners, --collectors, --evaluators and "
+            "--store are for a program or folder",
             remedy=f"di submit {files[0]} --replicas collector=4 changes a manifest",
             code=ExitCode.USAGE,
         )
@@ -199,29 +204,39 @@ def _submit_program(
     *,
     dry_run: DryRun,
     output: Manifest,
+    store: str | None,
     namespace: str | None,
     context: str | None,
 ) -> str | None:
     """Submit the job of a program; return its name, or None if none was stored."""
     found = prepared(program)
 
-    def job(config_map: str) -> dict[str, Any]:
-        return changed(found.job(config_map), changes)
+    def job(stored: Stored) -> dict[str, Any]:
+        return changed(found.job(stored), changes)
 
     try:
-        name = str(job("unknown")["metadata"]["name"])
+        name = str(job(Stored())["metadata"]["name"])
     except ManifestError as error:
         raise _not_submitted(error) from error
     if dry_run is DryRun.CLIENT:
-        stored = config_map_name(name, found.bundle.sha256)
+        if found.bundle.is_large:
+            raise CommandError(
+                f"a manifest has {kib(MOST_IN_PARTS)} KiB of code at most, and the files have "
+                f"{kib(len(found.bundle.packed))} KiB when compressed",
+                where=found.bundle.largest,
+                remedy="leave out data with a file .diignore; without --dry-run the code goes to "
+                "a claim",
+            )
+        stored = Stored(config_map=config_map_name(name, found.bundle))
         whole = [job(stored), *config_maps(stored, name, found.bundle, found.source)]
         print_manifests(whole, as_json=output is Manifest.JSON)
         return None
     with open_session(namespace, context) as session:
         if dry_run is DryRun.SERVER:
-            _create(session, Kept(job=job("unknown"), source=str(program.path)), True)
+            stored = Stored(claim=claim_for(session, found.bundle, store))
+            _create(session, Kept(job=job(stored), source=str(program.path)), True)
             return None
-        start(session, job, found.bundle, found.source)
+        start(session, job, found.bundle, found.source, store)
     say(f"dijob/{name} submitted")
     return name
 

@@ -1,11 +1,11 @@
-"""`spec.code`: the program of a job, in a ConfigMap in place of an image."""
+"""`spec.code`: the program of a job, in a ConfigMap or on a claim in place of an image."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from di_api.names import MOST_CODE_PARTS
+from di_api.names import CODE_FOLDER, MOST_CODE_PARTS
 from di_api.spec.declared import Declared
 from di_api.spec.kinds import Text, Whole
 
@@ -43,6 +43,16 @@ class Code:
             may_change=True,
         ),
     ] = None
+    persistent_volume_claim: Annotated[
+        str | None,
+        Declared(
+            kind=Text(),
+            about="Name of the claim that has the bundle, as `di-code/SHA256/bundle.tar.gz`. The "
+            "ConfigMap then has the names of its files.",
+            absent="the ConfigMap has the bundle",
+            may_change=True,
+        ),
+    ] = None
     path: Annotated[
         str,
         Declared(
@@ -73,3 +83,8 @@ class Code:
     def identity(self) -> str:
         """Return a text that differs between two codes whose pods differ."""
         return f"{self.sha256} {self.requirements or ''}".strip()
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of the bundle on its claim."""
+        return f"{CODE_FOLDER}/{self.sha256}"

@@ -46,6 +46,16 @@ def wrong_config_map(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     return wrong_object_name(f"{_PATH}.configMap", found, "ConfigMap")
 
 
+def wrong_code_claim(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Yield the errors for an invalid name of a claim, and for a bundle on a claim with parts."""
+    code = mapping(spec.get("code"))
+    field = f"{_PATH}.persistentVolumeClaim"
+    yield from wrong_object_name(field, code.get("persistentVolumeClaim"), "claim")
+    if code.get("persistentVolumeClaim") is not None and code.get("parts") is not None:
+        message = "is for a bundle in ConfigMaps, and this one is on a claim; leave out one of them"
+        yield FieldError(f"{_PATH}.parts", code.get("parts"), message)
+
+
 def wrong_directory(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """Return the error for a path that no volume can be mounted at."""
     return wrong_mount_path(f"{_PATH}.path", mapping(spec.get("code")).get("path"), _EXAMPLE)

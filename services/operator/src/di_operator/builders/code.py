@@ -77,6 +77,8 @@ def _unpacking(main: Object, code: Code) -> dict[str, Any]:
             {
                 "name": names.CODE_BUNDLE_VOLUME,
                 "mountPath": names.CODE_BUNDLE_DIR,
+                # No other bundle of the claim, and no other folder.
+                **({"subPath": code.folder} if code.persistent_volume_claim else {}),
                 "readOnly": True,
             },
             *_of_cache(main),
@@ -85,7 +87,11 @@ def _unpacking(main: Object, code: Code) -> dict[str, Any]:
 
 
 def _bundle(code: Code) -> dict[str, Any]:
-    """Return the source of the bundle's volume: a file for each part, `KEY`, `KEY.2` and so on."""
+    """Return the source of the bundle's volume: a claim, or ConfigMaps with a file for each part,
+    `KEY`, `KEY.2` and so on.
+    """
+    if claim := code.persistent_volume_claim:
+        return {"persistentVolumeClaim": {"claimName": claim}}
     key = names.CODE_BUNDLE_KEY
     first, *others = (
         {"name": name, "items": [{"key": key, "path": path}]}

@@ -24,6 +24,7 @@ from di_api.validation.code import (
     FILE_DOTS_PATTERN,
     FILE_PATTERN,
     SHA256_PATTERN,
+    wrong_code_claim,
     wrong_code_places,
     wrong_config_map,
     wrong_directory,
@@ -336,6 +337,17 @@ OF_CODE: Final[tuple[Relation[Whole], ...]] = (
                 "rule": f"self.configMap.matches(r'^{OBJECT_NAME_PATTERN}$')",
                 "message": "must be the name of a ConfigMap",
                 "fieldPath": ".configMap",
+            },
+        ),
+    ),
+    Relation(
+        errors=lambda whole: wrong_code_claim(whole.spec),
+        rules=(
+            _CLAIM,
+            {
+                "rule": "!has(self.parts) || !has(self.persistentVolumeClaim)",
+                "message": "is for a bundle in ConfigMaps, and this one is on a claim",
+                "fieldPath": ".parts",
             },
         ),
     ),
