@@ -19,7 +19,8 @@ before = signal.getsignal(signal.SIGTERM)
 import di_orchestrator as di
 assert threading.active_count() == 1
 assert signal.getsignal(signal.SIGTERM) == before
-assert not [name for name in sys.modules if name.split(".")[0] in ("torch", "gymnasium", "numpy")]
+large = ("torch", "gymnasium", "numpy", "requests")
+assert not [name for name in sys.modules if name.split(".")[0] in large]
 with di.training(total_steps=2) as run:
     for step in range(2):
         with run.iteration(samples=1):

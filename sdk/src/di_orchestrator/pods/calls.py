@@ -7,8 +7,6 @@ import threading
 import time
 import uuid
 
-import requests
-
 from di_orchestrator.errors import Gone, Left, Refused, Unreachable
 from di_orchestrator.pods.proof import HEADER, proof, secret_of
 from di_orchestrator.server.exchange import Answer, Clock
@@ -89,6 +87,8 @@ def _proven(method: str, url: str, body: bytes) -> dict[str, str]:
     secret = secret_of(os.environ)
     if secret is None:
         return {}
+    import requests  # noqa: PLC0415  as in send_once
+
     try:
         # In the form that is sent: requests escapes characters that a URL must not have.
         target = requests.Request(method, url).prepare().path_url

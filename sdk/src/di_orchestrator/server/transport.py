@@ -6,11 +6,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import requests
+from typing import TYPE_CHECKING, Any
 
 from di_orchestrator.server.exchange import Answer, Request, Silence
+
+if TYPE_CHECKING:
+    import requests
 
 CONNECT_SECONDS = 5.0
 MAX_ANSWER = 4 * 1024 * 1024
@@ -83,6 +84,9 @@ def send_once(
         most_bytes: maximum size of the response.
         more: further arguments of `requests.Session.request`.
     """
+    # A third of a second where no compiled files are kept, which no start of a program waits for.
+    import requests  # noqa: PLC0415
+
     ends = time.monotonic() + seconds
     # A session per request: token and CA certificates change while the pod runs, and neither a
     # proxy of the image nor a netrc must apply.
