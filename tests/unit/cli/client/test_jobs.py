@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import subprocess
 import sys
@@ -286,6 +287,24 @@ def test_a_client_is_reused_after_its_end(di: Di) -> None:
     with jobs.Client() as client:
         assert client.get("cartpole").phase == "Running"
     assert [each.name for each in client.list()] == ["cartpole"]
+
+
+def test_an_asynchronous_program_waits_for_several_jobs_at_once(di: Di) -> None:
+    for name in ("first", "second"):
+        di.job(name, "Running")
+
+    async def both() -> list[str]:
+        found = [jobs.get(name) for name in ("first", "second")]
+        waits = [asyncio.create_task(asyncio.to_thread(job.wait, timeout=60)) for job in found]
+        # Neither wait blocks the loop, nor the other one.
+        await asyncio.sleep(0)
+        for name in ("second", "first"):
+            path = f"{JOBS}/{name}"
+            di.world.put(path, {**di.world.objects[path], "status": {"phase": "Succeeded"}})
+            await waits[0 if name == "first" else 1]
+        return [job.phase for job in found]
+
+    assert asyncio.run(both()) == ["Succeeded", "Succeeded"]
 
 
 def test_without_the_command_the_import_names_the_extra() -> None:
