@@ -3,7 +3,8 @@
     python -m tools.benchmarks.own_code [--pushes 20]
 
 On a node that runs containers, with the image present. Each program prints the time at which it
-starts, by the clock of this machine. Keeps JSON in out/bench/own_code.json.
+starts, by the clock of this machine. A watch has the time of each step of each pod. Keeps JSON in
+out/bench/own_code.json.
 """
 
 from __future__ import annotations
@@ -16,14 +17,22 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypedDict
+from statistics import median
+from typing import Any, Final, TypedDict
 
+from di_api.names import CODE_CONTAINER, DI_CONTAINER
 from di_cluster.cluster import Cluster
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
+from di_kube.config import load_config
+from di_kube.resources import PODS as POD_RESOURCE
+from di_kube.sync import SyncKubeClient
 from tests.e2e.kubectl import Kubectl
 from tests.waiting import wait_until
 from tools.benchmarks.processes import ROOT
@@ -32,6 +41,8 @@ OUT = ROOT / "out/bench"
 PODS = 4
 _JOB = "own"
 _PATIENCE = 120.0
+STAGES: Final = ("ending", "gone", "created", "unpacking", "unpacked", "running")
+"""What happens to a pod and its replacement after `di push`, in this order."""
 _PROGRAM = """
 import time
 print({round}, time.time(), flush=True)
@@ -50,6 +61,69 @@ class OwnCodeResult(TypedDict):
     push_first_p95: float
     push_all_p50: float
     push_all_p95: float
+    stages: dict[str, float]
+
+
+def stage_of(kind: str, pod: Mapping[str, Any]) -> str:
+    """Return the stage that a pod has reached by an event of a watch."""
+    if kind == "DELETED":
+        return "gone"
+    if pod["metadata"].get("deletionTimestamp"):
+        return "ending"
+    status = pod.get("status") or {}
+    lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
+    states = {each["name"]: each.get("state") or {} for found in lists for each in found or ()}
+    if "running" in states.get(DI_CONTAINER, {}):
+        return "running"
+    own = states.get(CODE_CONTAINER, {})
+    if "terminated" in own:
+        return "unpacked"
+    return "unpacking" if "running" in own else "created"
+
+
+@dataclass(slots=True)
+class Watched:
+    """The first time at which each pod was seen in each stage, by its UID and the stage."""
+
+    seen: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def add(self, kind: str, pod: Mapping[str, Any], now: float) -> None:
+        """Add an event."""
+        self.seen.setdefault((str(pod["metadata"]["uid"]), stage_of(kind, pod)), now)
+
+    def after(self, began: float, ended: float) -> dict[str, list[float]]:
+        """Return the seconds from the begin of a round to each stage of each pod."""
+        found: dict[str, list[float]] = {stage: [] for stage in STAGES}
+        for (_, stage), time_of in self.seen.items():
+            if began <= time_of <= ended:
+                found[stage].append(time_of - began)
+        return found
+
+
+@contextmanager
+def watching(kubeconfig: Path) -> Iterator[Watched]:
+    """Watch the pods of the job."""
+    found, ended = Watched(), threading.Event()
+
+    def follow(kube: SyncKubeClient) -> None:
+        while not ended.is_set():
+            _, version = kube.list(POD_RESOURCE, "default")
+            for kind, pod in kube.watch(
+                POD_RESOURCE, "default", resource_version=version, timeout_seconds=30
+            ):
+                if kind != "BOOKMARK":
+                    found.add(kind, pod, time.time())
+                if ended.is_set():
+                    return
+
+    with SyncKubeClient(config=load_config(str(kubeconfig))) as kube:
+        thread = threading.Thread(target=follow, args=(kube,), daemon=True)
+        thread.start()
+        try:
+            yield found
+        finally:
+            ended.set()
+            thread.join()
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -57,8 +131,13 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
-def result(rounds: Sequence[tuple[float, float]]) -> OwnCodeResult:
-    """Return the figures of all rounds, of which the first is the submission."""
+def result(
+    rounds: Sequence[tuple[float, float]], stages: Sequence[Mapping[str, Sequence[float]]]
+) -> OwnCodeResult:
+    """Return the figures of all rounds, of which the first is the submission, and the medians of
+    the stages of all pushes.
+    """
+    of_stage = {stage: [each for one in stages for each in one[stage]] for stage in STAGES}
     (submit_first, submit_all), *pushes = rounds
     first, whole = zip(*pushes, strict=True)
     return {
@@ -70,6 +149,7 @@ def result(rounds: Sequence[tuple[float, float]]) -> OwnCodeResult:
         "push_first_p95": round(percentile(first, 0.95), 1),
         "push_all_p50": round(percentile(whole, 0.5), 1),
         "push_all_p95": round(percentile(whole, 0.95), 1),
+        "stages": {stage: round(median(each), 1) for stage, each in of_stage.items() if each},
     }
 
 
@@ -82,6 +162,10 @@ def table(found: OwnCodeResult) -> str:
             f"| `di submit` | {found['submit_first']} | {found['submit_all']} |",
             f"| `di push`, p50 | {found['push_first_p50']} | {found['push_all_p50']} |",
             f"| `di push`, p95 | {found['push_first_p95']} | {found['push_all_p95']} |",
+            "",
+            "| seconds after `di push` | median of all pods |",
+            "|---|---|",
+            *(f"| {stage} | {seconds} |" for stage, seconds in found["stages"].items()),
         ]
     )
 
@@ -115,11 +199,15 @@ def measure(kubectl: Kubectl, release: Release, pushes: int) -> OwnCodeResult:
     images = release.build_images()
     release.install(images)
     image = images["server"].reference
-    with tempfile.TemporaryDirectory() as folder:
+    stages = []
+    with tempfile.TemporaryDirectory() as folder, watching(kubectl.kubeconfig) as watched:
         words = ("--name", _JOB, "--collectors", str(PODS - 1), "--image", image)
         rounds = [_round(kubectl, Path(folder), 0, "submit", "train.py", *words)]
-        rounds += [_round(kubectl, Path(folder), 1 + each, "push", _JOB) for each in range(pushes)]
-    return result(rounds)
+        for number in range(1, 1 + pushes):
+            began = time.time()
+            rounds.append(_round(kubectl, Path(folder), number, "push", _JOB))
+            stages.append(watched.after(began, time.time()))
+    return result(rounds, stages)
 
 
 def main() -> None:
