@@ -251,12 +251,14 @@ def test_a_rollback_does_what_its_dry_run_shows(di: Di, service: Service) -> Non
     assert "uid=uid-cartpole" in service.asked[0][0]
 
 
+@pytest.mark.parametrize("place", [{}, {"persistentVolumeClaim": "shared"}], ids=["map", "claim"])
 def test_a_rollback_brings_code_back_unless_its_bundle_was_deleted(
-    di: Di, service: Service
+    di: Di, service: Service, place: dict[str, str]
 ) -> None:
     found = di.job()
     now = {"configMap": "code-2", "sha256": "2" * 64}
-    then = {"configMap": "code-1", "sha256": "1" * 64, "revision": "abc-dirty"}
+    # While its ConfigMap exists, a bundle on a claim is kept.
+    then = {"configMap": "code-1", "sha256": "1" * 64, "revision": "abc-dirty", **place}
     di.world.put(f"{JOBS}/cartpole", {**found, "spec": {**found["spec"], "code": now}})
     spec = {**found["spec"], "code": then}
     service.answers["/v1/jobs/rl/cartpole/revisions/1"] = {"spec": spec}
