@@ -199,7 +199,7 @@ def _usage() -> Object:
         ("", 3, 12.2, (0.6, 0.1, 0.0, 0.3, 0.0)),
     ]
     uses = ("training", "waiting", "stale", "starting", "lost")
-    groups = [
+    groups: list[dict[str, Any]] = [
         {
             "user": user,
             "jobs": jobs,

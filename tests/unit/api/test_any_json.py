@@ -15,9 +15,8 @@ from di_api.defaults import defaults_patch, with_defaults
 from di_api.difference import first_difference
 from di_api.field_error import FieldError
 from di_api.validation import load_leniently, validate_job, validate_update
-from tests.unit.api.jobs import Job, coordinated_job, job, of_spec, task
+from tests.unit.api.jobs import ALMOST_ALL, Job, coordinated_job, job, of_spec, task
 from tests.unit.api.refusals import changed
-from tests.unit.api.test_bad_values import ALMOST_ALL
 
 LEAVES = (
     st.none()

@@ -45,7 +45,7 @@ class Panel:
     title: str
     lines: Sequence[tuple[str, str]]
     last: str
-    left_out: str
+    left_out: str = ""
     wrong: str
 
 
