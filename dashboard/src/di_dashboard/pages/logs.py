@@ -37,16 +37,16 @@ class Panel:
 
     Attributes:
         last: the time of the last line; later lines are newer.
-        left_out: that the log may have earlier lines, and how many are shown or searched.
         wrong: why there is none.
+        left_out: that the log may have earlier lines, and how many are shown or searched.
     """
 
     pod: str
     title: str
     lines: Sequence[tuple[str, str]]
     last: str
-    left_out: str = ""
     wrong: str
+    left_out: str = ""
 
 
 @log_pages.get("/jobs/<namespace>/<name>/logs")
