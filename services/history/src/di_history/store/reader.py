@@ -172,22 +172,16 @@ class Reader:
             where.append(samples.c.at >= since)
         if until is not None:
             where.append(samples.c.at < until)
-        numbered = (
-            select(
-                samples.c.at,
-                samples.c["values"],
-                func.row_number().over(order_by=samples.c.at.desc()).label("place"),
-                func.count().over().label("total"),
-            )
-            .where(*where)
-            .subquery()
-        )
-        spacing = (numbered.c.total + MOST_SAMPLES - 1) // MOST_SAMPLES
-        query = (
-            select(numbered.c.at, numbered.c["values"])
-            .where((numbered.c.place - 1) % spacing == 0)
-            .order_by(numbered.c.at)
-        )
+        with self._engine.connect() as connection:
+            count = connection.execute(select(func.count()).where(*where)).scalar_one()
+        if count > MOST_SAMPLES:
+            # Of times alone, which the key has: with values the window takes over twice as long.
+            place = func.row_number().over(order_by=samples.c.at.desc()).label("place")
+            numbered = select(samples.c.at, place).where(*where).subquery()
+            spacing = -(-count // MOST_SAMPLES)
+            chosen = select(numbered.c.at).where((numbered.c.place - 1) % spacing == 0)
+            where.append(samples.c.at.in_(chosen))
+        query = select(samples.c.at, samples.c["values"]).where(*where).order_by(samples.c.at)
         return [
             {"at": each["at"], "values": orjson.loads(each["values"])} for each in self._all(query)
         ]
