@@ -1,11 +1,13 @@
 """Early stopping of 64 trials of examples/sweep, on simulated nodes with one GPU each.
 
 python -m tools.benchmarks.sweeps.cartpole [--trials 64] [--nodes 8] [--curves FILE]
+    [--picture FILE]
 
 Each trial is run once to its end, by the example's own program, which records the mean return and
 the environment steps of every generation. Then the sweep is simulated with early stopping and
 without: `di_api.sweeps.decide` decides at every report, and a node takes a second for 1,000
-environment steps. So the GPU-seconds depend on no machine. FILE keeps the curves.
+environment steps. So the GPU-seconds depend on no machine. The first FILE keeps the curves; the
+second one gets a picture of the trials of the sweep with early stopping.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import yaml
 
 from di_api.phase import Phase
 from di_api.sweeps import Space, SweepSpec, Trial, decide, load_sweep, summarize
+from tools.benchmarks.sweeps.picture import Ran, draw
 from tools.prepare.environments import RL_LIBRARIES
 
 ROOT: Final = Path(__file__).parents[3]
@@ -66,6 +69,7 @@ class Result:
     gpu_seconds: float
     seconds: float
     stopped: int
+    trials: Sequence[Ran]
 
 
 def main() -> None:
@@ -74,6 +78,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--curves", type=Path)
+    parser.add_argument("--picture", type=Path)
     given = parser.parse_args()
     manifest = yaml.safe_load(MANIFEST.read_text())
     manifest["spec"] |= {"maxTrials": given.trials, "parallelism": given.nodes}
@@ -92,6 +97,8 @@ def main() -> None:
             f"| {name} | cartpole-{found.best} | {found.value:.1f} | {found.gpu_seconds:,.0f} | "
             f"{found.seconds:,.0f} | {found.stopped} |"
         )
+    if given.picture is not None:
+        draw(stopping.trials, stopping.best, given.nodes, given.picture)
     share, value = stopping.gpu_seconds / whole.gpu_seconds, stopping.value / whole.value
     print(f"GPU-seconds {share:.1%}, value {value:.1%} of the sweep without")
 
@@ -157,6 +164,15 @@ def simulated(spec: SweepSpec, curves: Sequence[Curve]) -> Result:
         gpu_seconds=sum(each.seconds for each in trials.values()),
         seconds=now,
         stopped=best.stopped,
+        trials=[
+            Ran(
+                index=index,
+                begin=began[index],
+                end=began[index] + each.seconds,
+                is_stopped=bool(each.stopped),
+            )
+            for index, each in sorted(trials.items())
+        ],
     )
 
 
