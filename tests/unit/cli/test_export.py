@@ -5,19 +5,15 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-)
 from tensorboardX.proto.event_pb2 import Event
 
 from di_cli.exit_codes import ExitCode
 from tests.fakes.history import Service, answering
-from tests.fakes.web import Handler, serving
+from tests.fakes.otlp_metrics import MetricsReceiver, receiving
 from tests.ports import held_port
 from tests.unit.cli.conftest import JOBS, Di, job
 
@@ -70,58 +66,39 @@ def test_event_files_have_values_steps_and_times_as_reported(
     assert "exists already" in again.err
 
 
-class Collector(Handler):
-    """A receiver of OTLP metrics that reads them by OpenTelemetry's own messages."""
-
-    requests: list[tuple[str, ExportMetricsServiceRequest]]
-    status = 200
-
-    def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers["Content-Length"]))
-        self.requests.append((self.path, ExportMetricsServiceRequest.FromString(raw)))
-        self.answer(self.status)
-
-
 @pytest.fixture
-def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(Collector, "requests", [], raising=False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
-    server.daemon_threads = True
-    with serving(server) as place:
-        yield f"http://{place}"
+def collector() -> Iterator[MetricsReceiver]:
+    with receiving() as found:
+        yield found
 
 
 @pytest.mark.proves("tracking.md#curves-for-other-tools")
 @pytest.mark.parametrize("end", ["", "/", "/v1/metrics"])
 def test_otlp_metrics_have_values_and_times_as_reported(
-    di: Di, service: Service, collector: str, end: str
+    di: Di, service: Service, collector: MetricsReceiver, end: str
 ) -> None:
-    said = di("export", "ppo", "-n", "rl", "--otlp", f"{collector}{end}")
+    said = di("export", "ppo", "-n", "rl", "--otlp", f"{collector.url}{end}")
     assert (said.code, said.err) == (0, "")
-    assert said.lines == [f"ppo: 6 points to {collector}{end.rstrip('/')}"]
-    ((path, request),) = Collector.requests
+    assert said.lines == [f"ppo: 6 points to {collector.url}{end.rstrip('/')}"]
+    ((path, request),) = collector.requests
     assert path == "/v1/metrics"
     (of_resource,) = request.resource_metrics
     attributes = {each.key: each.value.string_value for each in of_resource.resource.attributes}
     assert attributes["k8s.namespace.name"] == "rl"
     assert attributes["di.job.name"] == "ppo"
     assert attributes["di.job.uid"] == "uid-ppo"
-    (scope,) = of_resource.scope_metrics
-    points = {
-        each.name: [(at.time_unix_nano / 1e9, at.as_double) for at in each.gauge.data_points]
-        for each in scope.metrics
-    }
+    points = collector.points()
     assert points["di.job.loss"] == [(STARTED + i, each) for i, each in enumerate(VALUES)]
     assert [value for _, value in points["di.job.step"]] == [0.0, 100.0, 200.0]
 
 
 def test_a_refusal_of_an_otlp_receiver_has_its_reason(
-    di: Di, service: Service, collector: str, monkeypatch: pytest.MonkeyPatch
+    di: Di, service: Service, collector: MetricsReceiver
 ) -> None:
-    monkeypatch.setattr(Collector, "status", 400)
-    said = di("export", "ppo", "-n", "rl", "--otlp", collector)
+    collector.status = 400
+    said = di("export", "ppo", "-n", "rl", "--otlp", collector.url)
     assert said.code == ExitCode.UNAVAILABLE
-    assert f"the OTLP receiver at {collector}/v1/metrics did not accept" in said.err
+    assert f"the OTLP receiver at {collector.url}/v1/metrics did not accept" in said.err
     assert "400" in said.err
     assert di("export", "ppo", "--otlp", "collector:4318").code == ExitCode.USAGE
 
