@@ -135,6 +135,8 @@ def _check(spec: SweepSpec, study: Any) -> None:
             "spec.earlyStopping does not go with a study, whose pruner stops trials",
             remedy="leave it out, and give the study a pruner",
         )
+    if spec.population is not None:
+        raise BadCall("spec.population does not go with a study, which chooses all parameters")
     if spec.seeds is not None:
         raise BadCall("spec.seeds does not go with a study, which has one value for each trial")
 

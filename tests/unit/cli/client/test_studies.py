@@ -13,7 +13,7 @@ import pytest
 from di_cli.client.studies import optimize
 from di_orchestrator import jobs
 from tests.unit.cli.conftest import JOBS, Di
-from tests.unit.sweeps.sweeps import LR, sweep
+from tests.unit.sweeps.sweeps import LR, sweep, template
 
 
 class State(Enum):
@@ -149,6 +149,11 @@ def test_each_set_of_values_is_a_distribution(di: Di) -> None:
     assert study.trials[0].result == (None, State.FAIL)
 
 
+_SAVING = template()
+_SAVING["spec"]["checkpoint"] = {"persistentVolumeClaim": "saved"}
+_POPULATION = {"population": {"size": 2, "interval": 9}, "template": _SAVING}
+
+
 @pytest.mark.usefixtures("di")
 @pytest.mark.parametrize(
     ("study", "spec", "message"),
@@ -156,6 +161,7 @@ def test_each_set_of_values_is_a_distribution(di: Di) -> None:
         (Study(direction="MINIMIZE"), {}, "the study has the directions MINIMIZE"),
         (Study(), {"earlyStopping": {"firstStep": 1}}, "whose pruner stops trials"),
         (Study(), {"seeds": {"count": 2, "argument": "--seed"}}, "one value for each trial"),
+        (Study(), _POPULATION, "which chooses all parameters"),
         (Study(), {"maxTrials": 0}, "the sweep breaks rules"),
     ],
 )
