@@ -102,3 +102,8 @@ RL_LIBRARIES: Final = Environment(
 """Stable-Baselines3, TRL and RLlib. Their PyTorch is that of PyPI, which brings CUDA. With
 UV_TORCH_BACKEND=cpu uv takes the smaller one of download.pytorch.org.
 """
+
+DI_ENGINE: Final = Environment(
+    name="di-engine", packages=("DI-engine==0.5.3",), options=("--no-deps",)
+)
+"""The files of DI-engine, without what they import."""

@@ -19,7 +19,7 @@ from di_cluster.settings import Settings
 from examples.images import source
 from tools.prepare import debian, prometheus, versions
 from tools.prepare.debian import CHROMIUM, DOCKER, PODMAN, POSTGRES, Packages
-from tools.prepare.environments import RL_LIBRARIES, TRACKERS
+from tools.prepare.environments import DI_ENGINE, RL_LIBRARIES, TRACKERS
 from tools.prepare.items import Command, Group, Item
 from tools.soak import linear
 
@@ -160,6 +160,15 @@ def _files() -> Iterator[Item]:
         advice=f"{_NETWORK.format('PyPI')}; UV_TORCH_BACKEND=cpu takes a smaller PyTorch",
         is_ready=RL_LIBRARIES.is_ready,
         make=RL_LIBRARIES.make,
+    )
+    yield Item(
+        name="files of DI-engine",
+        command="all",
+        group="libraries",
+        how="uv pip install of DI-engine alone into a folder of its own",
+        advice=_NETWORK.format("PyPI"),
+        is_ready=DI_ENGINE.is_ready,
+        make=DI_ENGINE.make,
     )
     yield Item(
         name="the earlier version",

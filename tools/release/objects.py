@@ -12,6 +12,9 @@ from typing import Final
 NAMESPACE: Final = "di-system"
 RELEASE: Final = "di-orchestrator"
 FILE: Final = "deploy/di-orchestrator.yaml"
+LAUNCHER_FILE: Final = "config/di-manager.yaml"
+"""Where the OrchestratorLauncher of DI-engine looks for it, in the tag of a version."""
+FILES: Final = (FILE, LAUNCHER_FILE)
 """Where it is in a release."""
 _SECONDS: Final = 60
 _HEAD: Final = f"""\

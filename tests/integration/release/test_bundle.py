@@ -41,6 +41,13 @@ def test_every_file_is_in_the_checksums(made: Path) -> None:
     assert sorted(line.split("  ")[1] for line in lines) == files(made)
 
 
+@pytest.mark.proves("di-engine.md#its-own-installer/the-services")
+def test_the_launcher_of_di_engine_finds_the_objects_of_the_chart(made: Path) -> None:
+    text = (made / "deploy/di-orchestrator.yaml").read_text()
+    assert (made / "config/di-manager.yaml").read_text() == text
+    assert "di-webhook" in text
+
+
 def test_the_provenance_names_the_commit_the_locks_and_the_files(made: Path) -> None:
     said = json.loads((made / "provenance.json").read_text())
     named = [subject["name"] for subject in said["subject"]]

@@ -68,7 +68,7 @@ def test_a_chart_that_helm_refuses_is_an_error(tmp_path: Path) -> None:
         rendered(tmp_path, Cluster().binary("helm"))
 
 
-@pytest.mark.proves("di-engine.md#its-own-installer")
+@pytest.mark.proves("di-engine.md#its-own-installer/the-services")
 def test_the_file_is_created_as_the_launcher_of_di_engine_does(
     file: Path, own_server: Cluster
 ) -> None:
