@@ -41,8 +41,8 @@ OUT = ROOT / "out/bench"
 PODS = 4
 _JOB = "own"
 _PATIENCE = 120.0
-STAGES: Final = ("ending", "gone", "created", "unpacking", "unpacked", "running")
-"""What happens to a pod and its replacement after `di push`, in this order."""
+STAGES: Final = ("returned", "ending", "gone", "created", "unpacking", "unpacked", "running")
+"""The end of the command, and what happens to a pod and its replacement meanwhile and after it."""
 _PROGRAM = """
 import time
 print({round}, time.time(), flush=True)
@@ -90,6 +90,10 @@ class Watched:
     def add(self, kind: str, pod: Mapping[str, Any], now: float) -> None:
         """Add an event."""
         self.seen.setdefault((str(pod["metadata"]["uid"]), stage_of(kind, pod)), now)
+
+    def add_end(self, number: int) -> None:
+        """Add the end of the command of a round."""
+        self.seen[f"command {number}", "returned"] = time.time()
 
     def after(self, began: float, ended: float) -> dict[str, list[float]]:
         """Return the seconds from the begin of a round to each stage of each pod."""
@@ -170,7 +174,9 @@ def table(found: OwnCodeResult) -> str:
     )
 
 
-def _round(kubectl: Kubectl, folder: Path, number: int, *command: str) -> tuple[float, float]:
+def _round(
+    kubectl: Kubectl, folder: Path, watched: Watched, number: int, *command: str
+) -> tuple[float, float]:
     """Run a command with the program of a round; return the seconds to its first lines."""
     (folder / "train.py").write_text(_PROGRAM.format(round=number))
     began = time.time()
@@ -181,6 +187,7 @@ def _round(kubectl: Kubectl, folder: Path, number: int, *command: str) -> tuple[
         stdout=subprocess.DEVNULL,
         check=True,
     )
+    watched.add_end(number)
 
     def starts() -> list[float]:
         names = [f"{_JOB}-learner-0", *(f"{_JOB}-collector-{index}" for index in range(PODS - 1))]
@@ -202,10 +209,10 @@ def measure(kubectl: Kubectl, release: Release, pushes: int) -> OwnCodeResult:
     stages = []
     with tempfile.TemporaryDirectory() as folder, watching(kubectl.kubeconfig) as watched:
         words = ("--name", _JOB, "--collectors", str(PODS - 1), "--image", image)
-        rounds = [_round(kubectl, Path(folder), 0, "submit", "train.py", *words)]
+        rounds = [_round(kubectl, Path(folder), watched, 0, "submit", "train.py", *words)]
         for number in range(1, 1 + pushes):
             began = time.time()
-            rounds.append(_round(kubectl, Path(folder), number, "push", _JOB))
+            rounds.append(_round(kubectl, Path(folder), watched, number, "push", _JOB))
             stages.append(watched.after(began, time.time()))
     return result(rounds, stages)
 
