@@ -411,6 +411,19 @@ def test_a_checkpoint_that_a_library_saved_is_reported(clock: Clock) -> None:
     assert told.reports[0]["checkpointStep"] == 7
 
 
+@pytest.mark.parametrize(("rank", "claims"), [("0", 1), ("1", 0)])
+def test_only_the_first_process_records_what_a_library_saved(
+    clock: Clock, tmp_path: Path, rank: str, claims: int
+) -> None:
+    environment = {**LEARNER, **GROUP, "RANK": rank}
+    checkpoints = Checkpoints(tmp_path, every_seconds=10, job="uid", clock=clock)
+    run = make(clock, Told(), environment, checkpoint=checkpoints)
+    clock.pass_(10)
+    run.saved(7)
+    assert not run.checkpoint.is_due
+    assert len([*tmp_path.iterdir()]) == claims
+
+
 def test_a_signal_during_a_wait_is_noticed(clock: Clock) -> None:
     """As one that another thread has, or one right before the wait begins, does not."""
 

@@ -286,6 +286,10 @@ class Training:
         Args:
             step: of the checkpoint, which a new pod gets as `DI_RESTORE_STEP`.
         """
+        if not self._group.saves:
+            # The first process may still be writing.
+            self.checkpoint.passed()
+            return
         self.checkpoint.saved(int(step))
         self._tell()
 
