@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from di_api import names
 from di_api.spec import Code
+from di_api.spec.code import CODE_FALLBACK, CODE_PACKAGES, MOST_CODE_PARTS
 from di_operator.builders.code import with_code
 from di_unpack import program
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task
@@ -64,7 +64,7 @@ def test_the_parts_of_a_bundle_are_files_of_one_volume() -> None:
     assert {"name": program.COUNT, "value": "3"} in found["initContainers"][0]["env"]
     (single,) = (each for each in pod(MAIN)["volumes"] if each["name"] == "di-code-bundle")
     assert single["configMap"]["name"] == "x-code-1"
-    assert program.MOST_PARTS == names.MOST_CODE_PARTS
+    assert program.MOST_PARTS == MOST_CODE_PARTS
 
 
 @pytest.mark.proves("dijob.md#spec/code-persistentvolumeclaim")
@@ -145,7 +145,10 @@ def test_the_program_and_the_operator_use_the_same_names() -> None:
     variables = {each["name"] for each in init["env"]}
     known = {program.BUNDLE, program.SHA256, program.DIRECTORY, program.REQUIREMENTS}
     assert variables == known
-    assert (program.PACKAGES, program.FALLBACK) == (names.CODE_PACKAGES, names.CODE_FALLBACK)
+    assert (program.PACKAGES, program.FALLBACK) == (
+        CODE_PACKAGES,
+        CODE_FALLBACK,
+    )
 
 
 def test_a_pod_without_containers_is_left_alone() -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api.field_error import mapping
-from di_api.names import CODE_BUNDLE_KEY, CODE_FALLBACK, MOST_CODE_PARTS
+from di_api.spec.code import CODE_BUNDLE_KEY, CODE_FALLBACK, MOST_CODE_PARTS
 from di_cli.code.files import File
 from di_cli.errors import CommandError
 from di_unpack.program import MOST_PACKED, BadBundle, members, unpacked

@@ -11,6 +11,15 @@ from typing import Any, Final
 
 from di_api import names
 from di_api.field_error import items, mapping
+from di_api.spec.code import (
+    ANNOTATION_CODE_HASH,
+    ANNOTATION_CODE_SOURCE,
+    CODE_BUNDLE_KEY,
+    CODE_FILES_KEY,
+    LABEL_CODE_OF,
+    LABEL_CODE_STORE,
+    MOST_CODE_PARTS,
+)
 from di_cli.code.bundle import Bundle, contents, hash_of, listed, listing, packed_in
 from di_unpack.program import BadBundle
 
@@ -53,12 +62,15 @@ def config_maps(
     For a bundle on a claim it is one, with the names of the files. While it exists, the bundle is
     kept.
     """
-    name, parts, key = stored.config_map, bundle.parts, names.CODE_BUNDLE_KEY
-    labels, annotations = {names.LABEL_CODE_OF: job}, {names.ANNOTATION_CODE_SOURCE: source}
+    name, parts, key = stored.config_map, bundle.parts, CODE_BUNDLE_KEY
+    labels, annotations = (
+        {LABEL_CODE_OF: job},
+        {ANNOTATION_CODE_SOURCE: source},
+    )
     if stored.claim:
-        parts, key = [listing(bundle.packed)], names.CODE_FILES_KEY
-        labels[names.LABEL_CODE_STORE] = "true"
-        annotations[names.ANNOTATION_CODE_HASH] = bundle.sha256
+        parts, key = [listing(bundle.packed)], CODE_FILES_KEY
+        labels[LABEL_CODE_STORE] = "true"
+        annotations[ANNOTATION_CODE_HASH] = bundle.sha256
     return [
         {
             "apiVersion": "v1",
@@ -79,7 +91,7 @@ def config_maps(
 def config_map_names(code: Mapping[str, Any]) -> list[str]:
     """Return the names of the ConfigMaps of a `spec.code`; empty if it names none."""
     first, parts = code.get("configMap"), code.get("parts")
-    count = parts if isinstance(parts, int) and 1 <= parts <= names.MOST_CODE_PARTS else 1
+    count = parts if isinstance(parts, int) and 1 <= parts <= MOST_CODE_PARTS else 1
     return names.code_config_maps(str(first), count) if first else []
 
 
@@ -127,8 +139,8 @@ def files_in(found: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     if they cannot be read.
     """
     try:
-        if len(found) == 1 and names.CODE_FILES_KEY in mapping(found[0].get("binaryData")):
-            return listed(packed_in(found, names.CODE_FILES_KEY))
+        if len(found) == 1 and CODE_FILES_KEY in mapping(found[0].get("binaryData")):
+            return listed(packed_in(found, CODE_FILES_KEY))
         files = contents(packed_in(found))
     except (binascii.Error, BadBundle):
         return {}
@@ -168,7 +180,7 @@ def outdated(found: Sequence[Mapping[str, Any]], current: str, uid: str) -> list
     forgotten, count = [], 0
     for number, parts in enumerate(others):
         count += len(parts)
-        if number >= KEPT or (number and count > names.MOST_CODE_PARTS):
+        if number >= KEPT or (number and count > MOST_CODE_PARTS):
             forgotten += [str(each["metadata"]["name"]) for each in parts]
     return forgotten
 

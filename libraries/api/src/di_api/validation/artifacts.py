@@ -8,6 +8,7 @@ from typing import Any, Final
 from di_api import names
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.spec.artifact import MOST_ARTIFACTS, artifacts_volume
+from di_api.spec.code import CODE_BUNDLE_DIR
 from di_api.validation.mounts import (
     ending_volume,
     in_own_directory,
@@ -22,7 +23,7 @@ from di_api.validation.templates.rules import coordinated_templates
 
 _LIST: Final = "spec.artifacts"
 _EXAMPLE: Final = "/results"
-_OURS: Final = (names.NODES_FILE_DIR, names.SERVER_ACCESS_DIR, names.CODE_BUNDLE_DIR)
+_OURS: Final = (names.NODES_FILE_DIR, names.SERVER_ACCESS_DIR, CODE_BUNDLE_DIR)
 _VOLUMES: Final = tuple(map(artifacts_volume, range(MOST_ARTIFACTS)))
 _USE: Final = "is the name of a volume of spec.artifacts"
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from di_api import names
 from di_api.field_error import FieldError, items, mapping
+from di_api.spec.code import CODE_BUNDLE_DIR, CODE_BUNDLE_VOLUME, CODE_VOLUME
 from di_api.validation.mounts import (
     in_own_directory,
     mounted_twice,
@@ -26,8 +27,8 @@ FILE_DOTS_PATTERN: Final = "(^|/)[.]{1,2}(/|$)"
 
 _PATH: Final = "spec.code"
 _EXAMPLE: Final = "/code"
-_OURS: Final = (names.NODES_FILE_DIR, names.SERVER_ACCESS_DIR, names.CODE_BUNDLE_DIR)
-_VOLUMES: Final = (names.CODE_VOLUME, names.CODE_BUNDLE_VOLUME)
+_OURS: Final = (names.NODES_FILE_DIR, names.SERVER_ACCESS_DIR, CODE_BUNDLE_DIR)
+_VOLUMES: Final = (CODE_VOLUME, CODE_BUNDLE_VOLUME)
 _VOLUME_USE: Final = "is the name of a volume of spec.code"
 _CONTAINER_USE: Final = "is the name of the container that unpacks spec.code"
 

@@ -10,6 +10,13 @@ from typing import Any, Final
 from di_api import names
 from di_api.pods.main_container import main_container
 from di_api.spec import Code
+from di_api.spec.code import (
+    CODE_BUNDLE_DIR,
+    CODE_BUNDLE_KEY,
+    CODE_BUNDLE_VOLUME,
+    CODE_PACKAGES,
+    CODE_VOLUME,
+)
 
 Object = Mapping[str, Any]
 
@@ -39,8 +46,8 @@ def with_code(body: dict[str, Any], code: Code | None) -> dict[str, Any]:
         own.setdefault("workingDir", code.path)
     volumes = [
         *(spec.get("volumes") or ()),
-        {"name": names.CODE_VOLUME, "emptyDir": {}},
-        {"name": names.CODE_BUNDLE_VOLUME, **_bundle(code)},
+        {"name": CODE_VOLUME, "emptyDir": {}},
+        {"name": CODE_BUNDLE_VOLUME, **_bundle(code)},
     ]
     return {
         **body,
@@ -55,7 +62,7 @@ def with_code(body: dict[str, Any], code: Code | None) -> dict[str, Any]:
 
 def _unpacking(main: Object, code: Code) -> dict[str, Any]:
     same = ("image", "imagePullPolicy", "resources", "securityContext")
-    file = f"{names.CODE_BUNDLE_DIR}/{names.CODE_BUNDLE_KEY}"
+    file = f"{CODE_BUNDLE_DIR}/{CODE_BUNDLE_KEY}"
     env = {
         "DI_CODE_BUNDLE": file,
         "DI_CODE_SHA256": code.sha256,
@@ -75,8 +82,8 @@ def _unpacking(main: Object, code: Code) -> dict[str, Any]:
         "volumeMounts": [
             _mount(code),
             {
-                "name": names.CODE_BUNDLE_VOLUME,
-                "mountPath": names.CODE_BUNDLE_DIR,
+                "name": CODE_BUNDLE_VOLUME,
+                "mountPath": CODE_BUNDLE_DIR,
                 # No other bundle of the claim, and no other folder.
                 **({"subPath": code.folder} if code.persistent_volume_claim else {}),
                 "readOnly": True,
@@ -92,7 +99,7 @@ def _bundle(code: Code) -> dict[str, Any]:
     """
     if claim := code.persistent_volume_claim:
         return {"persistentVolumeClaim": {"claimName": claim}}
-    key = names.CODE_BUNDLE_KEY
+    key = CODE_BUNDLE_KEY
     first, *others = (
         {"name": name, "items": [{"key": key, "path": path}]}
         for name, path in zip(
@@ -108,7 +115,7 @@ def _bundle(code: Code) -> dict[str, Any]:
 
 def _reading(container: Object, code: Code) -> dict[str, Any]:
     """Return a container with the files, and the packages beside them on PYTHONPATH."""
-    path = f"{code.path}:{code.path}/{names.CODE_PACKAGES}"
+    path = f"{code.path}:{code.path}/{CODE_PACKAGES}"
     given = container.get("env") or ()
     env = [_extended(each, path) if each.get("name") == _PYTHON_PATH else each for each in given]
     if not any(each.get("name") == _PYTHON_PATH for each in given):
@@ -144,7 +151,7 @@ def _is_for_pip(variable: Object) -> bool:
 
 
 def _mount(code: Code) -> dict[str, Any]:
-    return {"name": names.CODE_VOLUME, "mountPath": code.path}
+    return {"name": CODE_VOLUME, "mountPath": code.path}
 
 
 @cache
