@@ -163,6 +163,13 @@ COMPONENTS = (
         manifests=(_KEDA, ("config/crd/bases/*.yaml",)),
     ),
     Component(
+        name="otel-collector",
+        version="0.165.0",
+        programs={"otel-collector": ("--version",)},
+        built_as={},
+        stamps={"main.version": "0.165.0"},
+    ),
+    Component(
         name="scheduler-plugins",
         version="0.34.7",
         programs={"scheduler-plugins": ("--version",)},
