@@ -15,6 +15,7 @@ import pytest
 from examples.demo.manifests import ROOT
 from tests.integration.local.test_run_command import Command
 from tests.programs import Program
+from tests.unit.local.machine import job, task
 from tests.waiting import TRAINING_SECONDS, wait_until
 from tools.prepare.environments import RL_LIBRARIES
 
@@ -58,21 +59,22 @@ class Run(Command):
                 stderr=said,
             )
 
-    def checkpoints(self) -> list[int]:
-        """The steps of the complete checkpoints."""
-        found = (re.fullmatch(r"checkpoint-(\d+)", each.name) for each in self.saved.glob("*"))
-        return sorted(int(each[1]) for each in found if each)
+    def checkpoint(self) -> int:
+        """The step of the last complete checkpoint; 0 without one."""
+        with suppress(FileNotFoundError):
+            return int((self.saved / ".checkpoint.job").read_text().split()[1])
+        return 0
 
     def kill_after_a_checkpoint(self, process: Program) -> int:
         """Kill the program once it has saved, and return the step that it has to continue from."""
 
         def saved() -> bool:
-            return process.poll() is not None or any(self.checkpoints())
+            return process.poll() is not None or self.checkpoint() > 0
 
         wait_until(saved, TRAINING_SECONDS, what="a checkpoint")
         killed = self.processes()
         assert killed, self.said
-        step = self.checkpoints()[-1]
+        step = self.checkpoint()
         for each in killed:
             # One may have ended with another one.
             with suppress(ProcessLookupError):
@@ -153,6 +155,28 @@ def test_a_killed_program_continues_from_its_checkpoint(run: Run, learning: Lear
     continued = re.findall(learning.step, after_the_restart(said))
     assert continued, said
     assert int(continued[0]) >= step > 0, said
+    assert float(re.findall(learning.result, said)[-1]) > learning.least, said
+
+
+@pytest.mark.timeout(2 * TRAINING_SECONDS)
+def test_two_pods_of_trl_save_at_one_step_and_continue(run: Run) -> None:
+    """Each save of the trainer has collectives, which both processes have to begin."""
+    learning = next(each for each in LEARNING if each.file.startswith("trl/"))
+    program = str(ROOT / "examples" / learning.file)
+    learner = task(
+        ["python3", "-m", "torch.distributed.run", program, *learning.arguments],
+        replicas=2,
+        processGroup={"framework": "torch"},
+    )
+    path = run.manifest(job(learner, name="two", backoffLimit=3))
+    with run.example(str(path), "-f", "--checkpoint", str(run.saved)) as process:
+        step = run.kill_after_a_checkpoint(process)
+        code = process.wait(TRAINING_SECONDS)
+    said = run.said
+    assert code == 0, said
+    continued = [int(each) for each in re.findall(learning.step, after_the_restart(said))]
+    assert len(continued) == 2, said
+    assert min(continued) == max(continued) >= step > 0, said
     assert float(re.findall(learning.result, said)[-1]) > learning.least, said
 
 
