@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from di_api.code_names import CODE_FALLBACK, CODE_PACKAGES, MOST_CODE_PARTS
 from di_api.spec import Code
-from di_api.spec.code import CODE_FALLBACK, CODE_PACKAGES, MOST_CODE_PARTS
 from di_operator.builders.code import with_code
 from di_unpack import program
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, task

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from di_api.code_names import ANNOTATION_CODE_SOURCE
 from di_api.field_error import mapping
 from di_api.phase import Phase
-from di_api.spec.code import ANNOTATION_CODE_SOURCE
 from di_cli.actions.program import bundle_of, requirements_of
 from di_cli.code.bundle import hash_of
 from di_cli.code.files import Taken, take

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from di_api.code_names import ANNOTATION_CODE_SOURCE, LABEL_CODE_OF
 from di_api.field_error import mapping
-from di_api.spec.code import ANNOTATION_CODE_SOURCE, LABEL_CODE_OF
 from di_cli.code.bundle import bundle_in
 from di_cli.code.start import start
 from di_cli.code.submission import FOLDER, Stored, config_map_names, parts_of

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from di_api.code_names import CODE_BUNDLE_KEY, CODE_FALLBACK, MOST_CODE_PARTS
 from di_api.field_error import mapping
-from di_api.spec.code import CODE_BUNDLE_KEY, CODE_FALLBACK, MOST_CODE_PARTS
 from di_cli.code.files import File
 from di_cli.errors import CommandError
 from di_unpack.program import MOST_PACKED, BadBundle, members, unpacked

@@ -14,9 +14,9 @@ from contextlib import suppress
 from importlib import resources
 from typing import Any, Final
 
+from di_api.code_names import ANNOTATION_CODE_HASH, CODE_FOLDER, LABEL_CODE_OF, LABEL_CODE_STORE
 from di_api.field_error import items, mapping
 from di_api.names import CODE_CONTAINER
-from di_api.spec.code import ANNOTATION_CODE_HASH, CODE_FOLDER, LABEL_CODE_OF, LABEL_CODE_STORE
 from di_cli.access.kubectl import command_line, kubectl
 from di_cli.code.bundle import MOST_IN_PARTS, Bundle, kib
 from di_cli.edits.kept_files import READER, first_task, waiting_pod

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from di_api.spec.code import CODE_FALLBACK, CODE_PACKAGES
+from di_api.code_names import CODE_FALLBACK, CODE_PACKAGES
 from di_cli.errors import CommandError
 from di_unpack.program import MOST_BYTES, PARTS
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
+from di_api.code_names import LABEL_CODE_OF
 from di_api.field_error import mapping
-from di_api.spec.code import LABEL_CODE_OF
 from di_cli.code.bundle import Bundle
 from di_cli.code.submission import (
     Stored,

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from di_api import names
-from di_api.field_error import items, mapping
-from di_api.spec.code import (
+from di_api.code_names import (
     ANNOTATION_CODE_HASH,
     ANNOTATION_CODE_SOURCE,
     CODE_BUNDLE_KEY,
@@ -20,6 +19,7 @@ from di_api.spec.code import (
     LABEL_CODE_STORE,
     MOST_CODE_PARTS,
 )
+from di_api.field_error import items, mapping
 from di_cli.code.bundle import Bundle, contents, hash_of, listed, listing, packed_in
 from di_unpack.program import BadBundle
 

@@ -3,38 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
+from di_api.code_names import CODE_FOLDER, MOST_CODE_PARTS
 from di_api.spec.declared import Declared
 from di_api.spec.kinds import Text, Whole
-
-CODE_VOLUME: Final = "di-code"
-"""Name of the volume with the unpacked files of `spec.code`."""
-CODE_BUNDLE_VOLUME: Final = "di-code-bundle"
-"""Name of the volume of the ConfigMap with the bundle."""
-CODE_BUNDLE_DIR: Final = "/var/run/di-code"
-"""Directory of the bundle in CODE_CONTAINER."""
-CODE_BUNDLE_KEY: Final = "bundle.tar.gz"
-"""Key of the bundle in the ConfigMap's `binaryData`."""
-MOST_CODE_PARTS: Final = 12
-"""ConfigMaps of one bundle."""
-CODE_FOLDER: Final = "di-code"
-"""Folder of a claim with the bundles of all jobs of a namespace, each in a folder by its hash."""
-LABEL_CODE_STORE: Final = "diengine/code-store"
-"""Label of a claim: `true` if bundles that ConfigMaps cannot hold are kept there; also of the
-ConfigMap of such a bundle."""
-CODE_FILES_KEY: Final = "files.json.gz"
-"""Key of the ConfigMap's `binaryData` with the files of a bundle that is on a claim."""
-CODE_PACKAGES: Final = ".di-packages"
-"""Directory below `spec.code.path` on PYTHONPATH, for what pip installs and the fallbacks."""
-CODE_FALLBACK: Final = ".di-fallback"
-"""Directory in the bundle with packages for images that lack them, such as `di_orchestrator`."""
-ANNOTATION_CODE_SOURCE: Final = "diengine/code-source"
-"""Annotation of the ConfigMap: whether `di submit` took a `program` or a `folder`."""
-ANNOTATION_CODE_HASH: Final = "diengine/code-sha256"
-"""Annotation of the ConfigMap of a bundle on a claim: its hash."""
-LABEL_CODE_OF: Final = "diengine/code-of"
-"""Label of the ConfigMap: the name of the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from di_api import names
+from di_api.code_names import CODE_BUNDLE_DIR
 from di_api.field_error import ABSENT, FieldError, items, mapping
 from di_api.spec.artifact import MOST_ARTIFACTS, artifacts_volume
-from di_api.spec.code import CODE_BUNDLE_DIR
 from di_api.validation.mounts import (
     ending_volume,
     in_own_directory,

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from di_api import names
+from di_api.code_names import CODE_BUNDLE_DIR, CODE_BUNDLE_VOLUME, CODE_VOLUME
 from di_api.field_error import FieldError, items, mapping
-from di_api.spec.code import CODE_BUNDLE_DIR, CODE_BUNDLE_VOLUME, CODE_VOLUME
 from di_api.validation.mounts import (
     in_own_directory,
     mounted_twice,

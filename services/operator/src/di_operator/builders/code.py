@@ -8,15 +8,15 @@ from importlib import resources
 from typing import Any, Final
 
 from di_api import names
-from di_api.pods.main_container import main_container
-from di_api.spec import Code
-from di_api.spec.code import (
+from di_api.code_names import (
     CODE_BUNDLE_DIR,
     CODE_BUNDLE_KEY,
     CODE_BUNDLE_VOLUME,
     CODE_PACKAGES,
     CODE_VOLUME,
 )
+from di_api.pods.main_container import main_container
+from di_api.spec import Code
 
 Object = Mapping[str, Any]
 
