@@ -30,24 +30,23 @@ _NODE: Final[Sequence[Group]] = ("control plane", "helm", "node", "examples", "s
 """What tests of a release on a real node need."""
 _OF_OPERATOR: Final = ("allocator", "builders", "lifecycle", "operator", "simulator")
 """Folders of unit tests that are about the operator's decisions: half of the time of all."""
-_UNITS: Final = (
-    _pytest(
-        "decisions",
-        "what the operator decides, and makes for a job: no I/O",
-        *(f"tests/unit/{each}" for each in _OF_OPERATOR),
-        *("tests/golden", "tests/poison"),
-    ),
-    _pytest(
-        "units",
-        "all other rules and formats: no I/O but on loopback",
-        "tests/unit",
-        *(f"--ignore=tests/unit/{each}" for each in _OF_OPERATOR),
-        needs=["soak"],
-    ),
+_DECISIONS: Final = _pytest(
+    "decisions",
+    "what the operator decides, and makes for a job: no I/O",
+    *(f"tests/unit/{each}" for each in _OF_OPERATOR),
+    *("tests/golden", "tests/poison"),
+)
+_UNITS: Final = _pytest(
+    "units",
+    "all other rules and formats: no I/O but on loopback",
+    "tests/unit",
+    *(f"--ignore=tests/unit/{each}" for each in _OF_OPERATOR),
+    needs=["soak"],
 )
 
 CHECK: Final[Sequence[Lane]] = (
-    *_UNITS,
+    _UNITS,
+    _DECISIONS,
     Lane(name="types", what="mypy over all of the code", arguments=["-m", "mypy"]),
     Lane(
         name="contracts",
@@ -69,6 +68,13 @@ TEST: Final[Sequence[Lane]] = (
         "tests/e2e",
         needs=[*_NODE, "containers", "peers"],
     ),
+    _UNITS,
+    _integration(
+        "local",
+        "`di`, local runs, the local cluster, and what a release is made of",
+        *("cluster", "local", "release"),
+        needs=["node", "helm"],
+    ),
     _integration(
         "server",
         "di-server, the API client and the HTTP fronts before a real API server",
@@ -78,6 +84,7 @@ TEST: Final[Sequence[Lane]] = (
     _integration(
         "operator", "the operator as a process before a real API server", "operator", needs=[]
     ),
+    _DECISIONS,
     _integration(
         "admission",
         "what is refused, converted and rolled between versions",
@@ -90,27 +97,20 @@ TEST: Final[Sequence[Lane]] = (
         "tests/faults",
         needs=["control plane", "kueue"],
     ),
-    *_UNITS,
-    _pytest(
-        "chart",
-        "what the chart renders, and what its schema refuses",
-        "tests/chart",
-        needs=["helm", "prometheus", "release"],
-    ),
     _integration(
         "page",
         "the page in Chromium, and what happened, kept and followed",
         *("page", "history"),
         needs=["helm", "browser", "storage"],
     ),
-    _integration(
-        "local",
-        "`di`, local runs, the local cluster, and what a release is made of",
-        *("cluster", "local", "release"),
-        needs=["node", "helm"],
+    _pytest(
+        "chart",
+        "what the chart renders, and what its schema refuses",
+        "tests/chart",
+        needs=["helm", "prometheus", "release"],
     ),
 )
-"""The lanes of `make test`, the longest ones first."""
+"""The lanes of `make test`, the longest ones first, so that none of them runs alone at the end."""
 
 ALL: Final[Sequence[Lane]] = (
     *TEST,
