@@ -64,7 +64,7 @@ def test_the_cost_of_a_review_follows_its_bytes(name: str, is_change: bool) -> N
 
 @pytest.mark.parametrize("name", FILLS)
 def test_a_heavy_job_is_measured_and_compared_once_at_a_change(name: str) -> None:
-    job = FILLS[name](LARGEST // 8)
+    job = FILLS[name](LARGEST // 4)
     for _, changed in changes(job):
         body = hostile_review(changed, old=job)
         count, _ = calls(lambda body=body: validate(body))  # type: ignore[misc]
