@@ -30,7 +30,8 @@ VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """ConfigMaps that hold little, so that bundles of the tests are large ones."""
-    monkeypatch.setattr("di_cli.code.bundle.MOST_IN_PARTS", 4096)
+    for module in ("code.bundle", "code.claims", "commands.run.submit"):
+        monkeypatch.setattr(f"di_cli.{module}.MOST_IN_PARTS", 4096)
 
 
 @pytest.fixture

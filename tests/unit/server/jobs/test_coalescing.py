@@ -184,6 +184,22 @@ def test_slow_writes_are_rarer() -> None:
     assert ends == [0.5, 2.5, 4.5]
 
 
+def test_early_writes_do_not_add_up_to_a_long_wait() -> None:
+    bench = Bench(places=0, pace=Pace(interval=0.1, burst=3, share=0.25))
+
+    def takes_half_a_second() -> None:
+        bench.clock.now += 0.5
+
+    bench.before_write = takes_half_a_second
+    for number in range(20):
+        bench.submit(number)
+    bench.places.release()
+    ended = bench.clock.now
+    bench.before_write = lambda: None
+    bench.submit(20)
+    assert bench.clock.now - ended == pytest.approx(1.5)
+
+
 def test_a_slow_write_that_fails_delays_the_next_one_too() -> None:
     bench = Bench(pace=Pace(interval=0.1, share=0.25))
     began = bench.clock.now

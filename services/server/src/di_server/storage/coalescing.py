@@ -120,16 +120,19 @@ class Coalescer(Generic[T, R]):
                 if self._open.get(ref) is not batch:
                     return
                 del self._open[ref]
-                self._spend(ref)
+                began = self._clock()
+                self._spend(ref, began, self._pace.interval, of=self._pace.interval)
             try:
                 if not has_turn:
                     raise _too_slow()
-                began = self._clock()
                 try:
                     outcomes = self._write(ref, batch.items, deadline)
                 finally:
                     # Before the callers return: their next requests keep the pace.
-                    self._spend_time(ref, self._clock() - began)
+                    cost = (self._clock() - began) / self._pace.share
+                    if cost > self._pace.interval:
+                        with self._lock:
+                            self._spend(ref, began, cost - self._pace.interval, of=cost)
                 batch.outcomes.set_result(outcomes)
             except BaseException as error:
                 batch.outcomes.set_exception(error)
@@ -142,21 +145,22 @@ class Coalescer(Generic[T, R]):
         now = self._clock()
         while self._spent and next(iter(self._spent.values())) <= now:
             self._spent.popitem(last=False)
-        spent = self._spent.get(ref, now)
-        return max(now, spent - (self._pace.burst - 1) * self._pace.interval)
+        return max(now, self._spent.get(ref, now) - self._credit)
 
-    def _spend(self, ref: JobRef) -> None:
-        now = self._clock()
-        self._spent[ref] = max(now, self._spent.get(ref, now)) + self._pace.interval
+    @property
+    def _credit(self) -> float:
+        """Seconds by which the writes of a job may be ahead of the pace."""
+        return (self._pace.burst - 1) * self._pace.interval
+
+    def _spend(self, ref: JobRef, began: float, seconds: float, *, of: float) -> None:
+        """Delay later writes by seconds `of` what a write costs.
+
+        Writes that came before their turn, because there was no place to wait, are not added up:
+        the next request would wait for all of them.
+        """
+        spent = max(began, self._spent.get(ref, began)) + seconds
+        self._spent[ref] = min(spent, began + self._credit + of)
         self._spent.move_to_end(ref)
-
-    def _spend_time(self, ref: JobRef, seconds: float) -> None:
-        """Delay the next write by what this one took beyond its share of the interval."""
-        beyond = seconds / self._pace.share - self._pace.interval
-        if beyond > 0:
-            with self._lock:
-                self._spent[ref] = self._spent.get(ref, self._clock()) + beyond
-                self._spent.move_to_end(ref)
 
     @staticmethod
     def _outcome(batch: _Batch[T, R], place: int, deadline: Deadline) -> R:
