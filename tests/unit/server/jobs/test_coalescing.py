@@ -239,6 +239,24 @@ def test_requests_that_arrive_during_a_write_share_the_next_one() -> None:
     assert [len(items) for _, _, items in bench.writes] == [1, 100]
 
 
+def test_requests_that_arrive_during_a_slow_write_keep_the_pace() -> None:
+    bench = Bench(pace=Pace(interval=0.1, share=0.25))
+    began = bench.clock.now
+    others: list[Future[str]] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def takes_half_a_second() -> None:
+            bench.before_write = lambda: None
+            others.append(pool.submit(bench.submit, 2))
+            wait_until(lambda: JOB in bench.coalescer._open, what="the request to wait")
+            bench.clock.now += 0.5
+
+        bench.before_write = takes_half_a_second
+        bench.submit(1)
+        assert others[0].result(60) == "wrote 2"
+    assert [now - began for now, _, _ in bench.writes] == pytest.approx([0.5, 2.0])
+
+
 def test_a_write_that_gets_no_turn_in_time_fails_its_requests() -> None:
     bench = Bench(pace=Pace(interval=0.001, burst=1000))
     writing, go_on = threading.Event(), threading.Event()

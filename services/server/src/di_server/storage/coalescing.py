@@ -95,50 +95,83 @@ class Coalescer(Generic[T, R]):
                 batch = self._open[ref] = _Batch(due=self._due(ref))
             place = len(batch.items)
             batch.items.append(item)
-        wait = batch.due - self._clock()
-        if wait > 0 and self._places.acquire(blocking=False):
-            try:
-                if leads:
-                    self._sleep(wait)
-                    self._finish(ref, batch, deadline)
-                return self._outcome(batch, place, deadline)
-            finally:
-                self._places.release()
-        if leads or wait > 0:
+        if leads:
             self._finish(ref, batch, deadline)
+        elif batch.due > self._clock():
+            if self._places.acquire(blocking=False):
+                try:
+                    return self._outcome(batch, place, deadline)
+                finally:
+                    self._places.release()
+            self._finish(ref, batch, deadline, is_early=True)
         return self._outcome(batch, place, deadline)
 
-    def _finish(self, ref: JobRef, batch: _Batch[T, R], deadline: Deadline) -> None:
-        """Write the batch when no other one of the job is being written, unless another thread
-        does.
+    def _finish(
+        self, ref: JobRef, batch: _Batch[T, R], deadline: Deadline, *, is_early: bool = False
+    ) -> None:
+        """Write the batch when it is due and no other one of the job is being written, unless
+        another thread does. Without a place to wait it is early.
         """
         turn = self._turns[hash(ref) % _LOCKS]
-        has_turn = turn.acquire(timeout=max(0.0, deadline.left()))
-        try:
-            with self._lock:
-                # Items are added until here.
-                if self._open.get(ref) is not batch:
-                    return
-                del self._open[ref]
-                began = self._clock()
-                self._spend(ref, began, self._pace.interval, of=self._pace.interval)
+        while True:
+            has_turn = turn.acquire(timeout=max(0.0, deadline.left()))
             try:
-                if not has_turn:
-                    raise _too_slow()
+                is_over = not has_turn or deadline.left() <= 0
+                rest = self._begin(ref, batch, is_early=is_early or is_over)
+                if rest is None:
+                    return
+                if rest <= 0:
+                    self._write_batch(ref, batch, deadline, has_turn=has_turn)
+                    return
+            finally:
+                if has_turn:
+                    turn.release()
+            is_early = not self._places.acquire(blocking=False)
+            if not is_early:
                 try:
-                    outcomes = self._write(ref, batch.items, deadline)
+                    self._sleep(min(rest, max(0.0, deadline.left())))
                 finally:
-                    # Before the callers return: their next requests keep the pace.
-                    cost = (self._clock() - began) / self._pace.share
-                    if cost > self._pace.interval:
-                        with self._lock:
-                            self._spend(ref, began, cost - self._pace.interval, of=cost)
-                batch.outcomes.set_result(outcomes)
-            except BaseException as error:
-                batch.outcomes.set_exception(error)
-        finally:
-            if has_turn:
-                turn.release()
+                    self._places.release()
+
+    def _begin(self, ref: JobRef, batch: _Batch[T, R], *, is_early: bool) -> float | None:
+        """Close the batch for its write; or return how many seconds are left until it is due, or
+        None if another thread has written it. Items are added until here.
+        """
+        with self._lock:
+            if self._open.get(ref) is not batch:
+                return None
+            now = self._clock()
+            if batch.due > now and not is_early:
+                return batch.due - now
+            del self._open[ref]
+            self._spend(ref, now, self._pace.interval, of=self._pace.interval)
+            return 0.0
+
+    def _write_batch(
+        self, ref: JobRef, batch: _Batch[T, R], deadline: Deadline, *, has_turn: bool
+    ) -> None:
+        began = self._clock()
+        try:
+            if not has_turn:
+                raise _too_slow()
+            try:
+                outcomes = self._write(ref, batch.items, deadline)
+            finally:
+                # Before the callers return: their next requests keep the pace.
+                self._delay_next(ref, began)
+            batch.outcomes.set_result(outcomes)
+        except BaseException as error:
+            batch.outcomes.set_exception(error)
+
+    def _delay_next(self, ref: JobRef, began: float) -> None:
+        """Delay the next write by what the one that began then took beyond its share."""
+        cost = (self._clock() - began) / self._pace.share
+        if cost <= self._pace.interval:
+            return
+        with self._lock:
+            self._spend(ref, began, cost - self._pace.interval, of=cost)
+            if (waiting := self._open.get(ref)) is not None:
+                waiting.due = max(waiting.due, self._due(ref))
 
     def _due(self, ref: JobRef) -> float:
         """Return when the next write of the job can begin."""
