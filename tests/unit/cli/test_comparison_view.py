@@ -51,6 +51,19 @@ def test_a_bootstrap_interval_is_that_of_all_resamples() -> None:
     assert bootstrap_interval([5.0, 5.0, 5.0]) == (5.0, 5.0)
 
 
+def test_a_bootstrap_interval_does_not_depend_on_the_order_of_the_scores() -> None:
+    scores = [0.31, 0.57, 0.11, 0.83, 0.29, 0.71, 0.43, 0.9, 0.05]
+    assert bootstrap_interval(scores[::-1]) == bootstrap_interval(scores)
+    assert bootstrap_interval([7.0]) == (7.0, 7.0)
+
+
+def test_a_bootstrap_interval_of_fewer_resamples_is_near_that_of_many() -> None:
+    scores = [score * score / 7 for score in range(12)]
+    few, many = bootstrap_interval(scores, resamples=2_000), bootstrap_interval(scores)
+    assert few == pytest.approx(many, abs=0.2)
+    assert few != many
+
+
 def test_a_bootstrap_interval_is_the_same_each_time() -> None:
     scores = [0.31, 0.57, 0.11, 0.83, 0.29, 0.71, 0.43]
     assert bootstrap_interval(scores) == bootstrap_interval(scores)

@@ -13,6 +13,8 @@ from di_api.profilings import RETURN, find_metric, numbers_of
 from di_api.timestamps import parse_time
 
 _ENV_STEPS: Final = "envSteps"
+_NUMBER: Final = (int, float)
+"""Made once: `int | float` in the loop over all numbers takes twice as long."""
 _RETURN: Final = "return"
 """Short name of the return of an episode, however the program names it."""
 
@@ -36,7 +38,7 @@ class Reports:
         for each in map(mapping, items(series.get("samples"))):
             at = parse_time(each.get("at"))
             values = mapping(each.get("values"))
-            numbers = {str(k): float(v) for k, v in values.items() if isinstance(v, int | float)}
+            numbers = {str(k): float(v) for k, v in values.items() if isinstance(v, _NUMBER)}
             if at is not None and numbers:
                 self._add(at, numbers)
 
@@ -61,6 +63,10 @@ class Reports:
         return [each.get(_ENV_STEPS) for each in self.numbers if name in each]
 
     def _add(self, at: datetime, numbers: Mapping[str, float]) -> None:
+        if not self.times or at > self.times[-1]:
+            self.times.append(at)
+            self.numbers.append(numbers)
+            return
         place = bisect_left(self.times, at)
         if place < len(self.times) and self.times[place] == at:
             self.numbers[place] = numbers
