@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from di_api.field_error import items, mapping
-from di_api.timestamps import parse_time
+from di_api.field_error import mapping
 from di_cli.access.history import History
 from di_cli.errors import CommandError
 from di_cli.exit_codes import ExitCode
 from di_cli.export.kept import read_kept, uid_query
 from di_cli.session import Session
-from di_cli.views.comparison import Axis, Compared, Comparison, compared
+from di_cli.views.comparison import (
+    Axis,
+    Compared,
+    Comparison,
+    compared,
+    last_revision,
+    nodes_of_pods,
+    nodes_placed,
+    seconds_placed,
+)
 from di_cli.views.jobs import seconds_of
 from di_cli.views.reports import Reports
 
@@ -81,44 +89,28 @@ class _Reader:
         job, history, reports = kept.job, kept.history, kept.reports
         if self.kept is not None and history is None:
             self.notes.append(f"di-history does not have {name}: only its last report is compared")
-        if history is None:
-            nodes = [mapping(pod.get("spec")).get("nodeName") for pod in self.session.pods(name)]
-        else:
-            nodes = [each.get("node") for each in _placements(history)]
+        nodes = nodes_of_pods(self.session.pods(name)) if history is None else nodes_placed(history)
         if job is not None:
             spec, seconds = job.get("spec"), seconds_of(job, self.session.now())
         else:
-            spec, seconds = self._last_spec(name, history or {}), _seconds_placed(history or {})
+            spec, seconds = self._last_spec(name, history or {}), seconds_placed(history or {})
         found = compared(
             name,
             mapping(spec),
             reports,
             self.metric,
             seconds=seconds,
-            nodes=[str(each) for each in nodes if each],
+            nodes=nodes,
             is_whole=history is not None,
         )
         return found, reports
 
     def _last_spec(self, name: str, history: Object) -> object:
         """Return the spec of a deleted job; None if no revision is kept."""
-        revisions = [mapping(each) for each in items(history.get("revisions"))]
-        numbers = [int(each["number"]) for each in revisions if "number" in each]
-        if self.kept is None or not numbers:
+        number = last_revision(history)
+        if self.kept is None or number is None:
             self.notes.append(f"di-history has no manifest of {name}")
             return None
         chosen = uid_query(mapping(history.get("job")))
-        path = f"/revisions/{max(numbers)}"
+        path = f"/revisions/{number}"
         return self.kept.json(self.session.namespace, name, path, **chosen).get("spec")
-
-
-def _placements(history: Object) -> list[Mapping[str, Any]]:
-    return [mapping(each) for each in items(history.get("placements"))]
-
-
-def _seconds_placed(history: Object) -> float | None:
-    """Return the time from a deleted job's first pod to its end; None if it had no pod."""
-    job = mapping(history.get("job"))
-    ended = parse_time(job.get("completed")) or parse_time(job.get("deleted"))
-    began = [at for each in _placements(history) if (at := parse_time(each.get("since")))]
-    return max(0.0, (ended - min(began)).total_seconds()) if began and ended else None

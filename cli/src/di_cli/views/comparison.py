@@ -10,6 +10,8 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Any, Final
 
+from di_api.field_error import items, mapping
+from di_api.timestamps import parse_time
 from di_api.wording import span
 from di_cli.views.reports import Reports, reported_name
 from di_cli.views.scores import bootstrap_interval, interquartile_mean
@@ -292,6 +294,35 @@ def compared(
         seeds=seeds,
         is_whole=is_whole,
     )
+
+
+def nodes_of_pods(pods: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the nodes of pods in the cluster."""
+    nodes = (mapping(pod.get("spec")).get("nodeName") for pod in pods)
+    return [str(each) for each in nodes if each]
+
+
+def nodes_placed(history: Mapping[str, Any]) -> list[str]:
+    """Return the nodes of all pods that di-history knows of a job."""
+    return [str(node) for each in _placements(history) if (node := each.get("node"))]
+
+
+def seconds_placed(history: Mapping[str, Any]) -> float | None:
+    """Return the time from a deleted job's first pod to its end; None if it had no pod."""
+    job = mapping(history.get("job"))
+    ended = parse_time(job.get("completed")) or parse_time(job.get("deleted"))
+    began = [at for each in _placements(history) if (at := parse_time(each.get("since")))]
+    return max(0.0, (ended - min(began)).total_seconds()) if began and ended else None
+
+
+def last_revision(history: Mapping[str, Any]) -> int | None:
+    """Return the number of the last manifest that di-history has of a job; None without one."""
+    revisions = map(mapping, items(history.get("revisions")))
+    return max((int(each["number"]) for each in revisions if "number" in each), default=None)
+
+
+def _placements(history: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [mapping(each) for each in items(history.get("placements"))]
 
 
 def _facts(job: Compared) -> dict[str, str]:

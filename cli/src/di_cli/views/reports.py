@@ -31,7 +31,7 @@ class Reports:
         status = mapping(job.get("status"))
         at = parse_time(mapping(status.get("progress")).get("reportedAt"))
         if at is not None and (found := numbers_of(status)):
-            self._add(at, found)
+            self.add(at, found)
 
     def read(self, series: Mapping[str, Any]) -> None:
         """Add the samples of di-history."""
@@ -40,7 +40,7 @@ class Reports:
             values = mapping(each.get("values"))
             numbers = {str(k): float(v) for k, v in values.items() if isinstance(v, _NUMBER)}
             if at is not None and numbers:
-                self._add(at, numbers)
+                self.add(at, numbers)
 
     def names(self) -> list[str]:
         """Return the names of all numbers, in the order of their first report."""
@@ -62,7 +62,8 @@ class Reports:
         """
         return [each.get(_ENV_STEPS) for each in self.numbers if name in each]
 
-    def _add(self, at: datetime, numbers: Mapping[str, float]) -> None:
+    def add(self, at: datetime, numbers: Mapping[str, float]) -> None:
+        """Add a report; it replaces one of the same time."""
         if not self.times or at > self.times[-1]:
             self.times.append(at)
             self.numbers.append(numbers)
