@@ -16,6 +16,7 @@ from di_cli.views.queue import starts_in
 from di_cli.views.times import local
 from di_dashboard.pages.actions import actions
 from di_dashboard.pages.cluster import cluster_pages
+from di_dashboard.pages.compare import compare_pages
 from di_dashboard.pages.ended import kept_pages
 from di_dashboard.pages.jobs import pages
 from di_dashboard.pages.logs import log_pages
@@ -58,7 +59,10 @@ def create_app(sign_in: SignIn, path: str = "/") -> Flask:
     app.jinja_env.filters["span"] = span
     app.jinja_env.filters["local"] = local
     app.jinja_env.filters["starts"] = starts_in
-    for blueprint in (pages, cluster_pages, actions, log_pages, kept_pages, usage_pages, stream):
+    for blueprint in (
+        *(pages, compare_pages, cluster_pages, actions, log_pages),
+        *(kept_pages, usage_pages, stream),
+    ):
         app.register_blueprint(blueprint)
 
     @app.before_request

@@ -24,6 +24,8 @@ PATHS = (
     "/jobs/rl/grpo-7b/yaml",
     "/jobs/rl/grpo-7b/logs",
     "/jobs/rl/grpo-7b/scale",
+    "/compare?job=rl/grpo-7b&job=rl/half",
+    "/compare.csv?job=rl/grpo-7b&job=rl/half",
     "/stream?topic=jobs",
 )
 

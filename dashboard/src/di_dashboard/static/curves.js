@@ -2,6 +2,7 @@
 // The reader chooses curves, the axis, smoothing and the scale; this browser remembers the choice.
 "use strict";
 (() => {
+  const { aligned, colour, font, logRange, onLook, shown } = window.plotting;
   const LEFT = 56, RIGHT = 12, HEIGHT = 104;
   const KEY = "di-curves", FEET = 20;
   const plots = new Map();
@@ -11,17 +12,6 @@
   const remember = () => { try { localStorage.setItem(KEY, JSON.stringify(choice)); } catch { /* it holds for this page */ } };
   const isChosen = (chart) => choice.curves[chart.title] ?? chart.shown;
   const read = () => JSON.parse(document.getElementById("curves-data")?.textContent || '{"charts":[]}');
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-  // null ends a line where nobody looked; undefined is no value of this line, and is drawn over.
-  const aligned = (lines, holes) => {
-    const ends = new Set(holes.map(([from, to]) => (from + to) / 2));
-    const times = [...new Set([...ends, ...lines.flatMap((line) => line.points.map((point) => point[0]))])].sort((a, b) => a - b);
-    return [times, ...lines.map((line) => {
-      const found = new Map(line.points);
-      return times.map((at) => found.has(at) ? found.get(at) : ends.has(at) ? null : undefined);
-    })];
-  };
   // A moving average in which each value counts by its age, without the pull of the first zero.
   const smoothed = (points) => {
     let sum = 0, weight = 0;
@@ -48,8 +38,6 @@
     return { ...line, points };
   });
   const isLog = (chart) => choice.log && !chart.stepped && chart.unit !== "%";
-  const shown = (value, unit) => value == null ? "" :
-    unit === "%" ? Math.round(value * 100) + " %" : Number(value.toPrecision(4)).toLocaleString();
 
   const options = (chart, index, range, ticks, width) => ({
     width, height: HEIGHT + (choice.axis === "step" ? FEET : 0),
@@ -58,7 +46,7 @@
     cursor: { y: false, drag: { x: false, y: false }, sync: { key: "job" }, points: { size: 6 } },
     scales: {
       x: { time: choice.axis === "time", range: () => range },
-      y: isLog(chart) ? { distr: 3, log: 10, range: (_, low, high) => [(low || 1) / 1.2, (high || 1) * 1.2] } : { range: (_, low, high) => {
+      y: isLog(chart) ? { distr: 3, log: 10, range: logRange } : { range: (_, low, high) => {
         const least = chart.unit === "%" || chart.stepped ? 0 : low;
         const most = Math.max(high, least + 1e-9);
         const room = (most - least) * 0.08 || 1;
@@ -66,9 +54,9 @@
       } },
     },
     axes: [
-      choice.axis === "step" ? { size: FEET, stroke: colour("--quiet"), font: "11px system-ui, sans-serif", ticks: { show: false }, grid: { stroke: colour("--line"), width: 1 }, values: (_, splits) => splits.map((each) => shown(each, "")) } :
+      choice.axis === "step" ? { size: FEET, stroke: colour("--quiet"), font, ticks: { show: false }, grid: { stroke: colour("--line"), width: 1 }, values: (_, splits) => splits.map((each) => shown(each, "")) } :
       { size: 0, splits: () => ticks.filter((at) => at >= range[0]), values: (_, splits) => splits.map(() => ""), ticks: { show: false }, grid: { stroke: colour("--line"), width: 1 } },
-      { size: LEFT, stroke: colour("--quiet"), font: "11px system-ui, sans-serif", space: 28, ticks: { show: false },
+      { size: LEFT, stroke: colour("--quiet"), font, space: 28, ticks: { show: false },
         grid: { stroke: colour("--line"), width: 1 }, values: (_, splits) => splits.map((each) => shown(each, chart.unit)) },
     ],
     series: [{}, ...chart.lines.map((line, at) => ({
@@ -153,9 +141,6 @@
   const anew = () => { for (const kept of plots.values()) kept.plot.destroy(); plots.clear(); draw(); };
 
   document.addEventListener("di:taken", draw);
-  document.addEventListener("di:theme", anew);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", anew);
-  let sizing = 0;
-  addEventListener("resize", () => { clearTimeout(sizing); sizing = setTimeout(anew, 100); });
+  onLook(anew);
   draw();
 })();

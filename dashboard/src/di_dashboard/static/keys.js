@@ -16,6 +16,7 @@
     "?": () => dialog.showModal(),
     j: () => step(1),
     k: () => step(-1),
+    x: () => document.activeElement.closest("[data-row]")?.querySelector(".choose")?.click(),
     g: () => go(".brand"),
     c: () => go("nav a[href$='/cluster']"),
     e: () => go("nav a[href$='/ended']"),

@@ -92,7 +92,7 @@
     clearTimeout(typing);
     typing = setTimeout(() => {
       const url = new URL(form.action);
-      for (const [key, value] of new FormData(form)) if (value) url.searchParams.set(key, value);
+      for (const [key, value] of new FormData(form)) if (value) url.searchParams.append(key, value);
       history.replaceState(null, "", url);
       refresh();
     }, form.matches(".slide") ? 60 : 150);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -23,7 +23,8 @@ _CHARTS: Final = (
     ("Waiting", _WAITS, "%"),
     ("Stale samples", ("staleFrac",), "%"),
 )
-_READY: Final = "ready "
+READY: Final = "ready "
+"""Prefix of the number of running pods of a task, among the names of numbers."""
 _LABELS: Final = {
     RETURN: "return",
     "envStepsPerSec": "environment",
@@ -111,7 +112,7 @@ def charts(points: Points, *, has_samplers: bool = True) -> list[Chart]:
         points = {name: each for name, each in points.items() if name not in _WAITS}
     named = {name: find_metric(points, name) for _, names, _ in _CHARTS for name in names}
     found = [_chart(points, title, names, unit, named=named) for title, names, unit in _CHARTS]
-    ready = tuple(name for name in points if name.startswith(_READY))
+    ready = tuple(name for name in points if name.startswith(READY))
     found.append(_chart(points, "Pods that run", ready, "", stepped=True))
     known = {*named.values(), *_NO_CURVES, *ready}
     others = sorted((name for name in points if name not in known), key=_importance)
@@ -121,6 +122,13 @@ def charts(points: Points, *, has_samplers: bool = True) -> list[Chart]:
     ]
     # One point is no curve.
     return [each for each in found if any(len(line.points) > 1 for line in each.lines)]
+
+
+def measurements(names: Iterable[str]) -> list[str]:
+    """Return the names of reported numbers that measure progress, the most important first."""
+    known = {name for name in names if name not in _NO_CURVES and not name.startswith(READY)}
+    gain = find_metric(known, RETURN)
+    return sorted(known, key=lambda name: (name != gain, _importance(name)))
 
 
 def steps(points: Points) -> Sequence[Point]:
@@ -167,7 +175,7 @@ def _chart(
     named: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Chart:
     lines = [
-        Line(label=_LABELS.get(name, name.removeprefix(_READY)), points=found)
+        Line(label=_LABELS.get(name, name.removeprefix(READY)), points=found)
         for name in names
         if (found := points.get(named.get(name) or name, ()))
     ]

@@ -1,0 +1,247 @@
+"""The page that compares jobs by their reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from flask import Blueprint, Response, abort, flash, redirect, render_template, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response as AnyResponse
+
+from di_api.field_error import mapping
+from di_cli.render.comparison import csv_of
+from di_cli.views.comparison import (
+    MOST,
+    Comparison,
+    compared,
+    last_revision,
+    nodes_of_pods,
+    nodes_placed,
+    seconds_placed,
+)
+from di_cli.views.jobs import seconds_of
+from di_cli.views.reports import Reports
+from di_dashboard.history.kept import Told
+from di_dashboard.history.seen import uid_of
+from di_dashboard.history.series import Series
+from di_dashboard.pages.parts import parts, rendered_once
+from di_dashboard.pages.stories import path_of
+from di_dashboard.views.comparison import (
+    MOST_SMOOTH,
+    USUAL,
+    BadChoice,
+    Choice,
+    Chosen,
+    ComparisonPage,
+    comparison_page,
+    metrics_of,
+    names_of,
+    notes_of,
+    reports_of,
+)
+
+Object = Mapping[str, Any]
+
+compare_pages: Final = Blueprint("compare_pages", __name__)
+TOPIC: Final = "compare"
+_PATIENCE: Final = 5.0
+"""Seconds for which the page waits for the initial lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """The known data of a job.
+
+    Attributes:
+        job: in the cluster; None without one.
+        told: of the history, without an answer if it has nothing.
+        is_seen: whether the reports are those that this process has seen alone.
+    """
+
+    name: str
+    chosen: Chosen
+    job: Object | None
+    told: Told
+    reports: Reports
+    is_seen: bool
+
+    @property
+    def spec(self) -> Object | None:
+        """Return the spec of a job in the cluster."""
+        return None if self.job is None else mapping(self.job.get("spec"))
+
+
+@compare_pages.get("/compare")
+def compare() -> str | AnyResponse:
+    """Return the page of a comparison, or the list of jobs if none is chosen."""
+    if "job" not in request.args:
+        flash(f"Tick 2 to {MOST} jobs, then press Compare.")
+        return redirect(url_for("pages.jobs"))
+    return _page()
+
+
+@rendered_once
+def _page() -> str:
+    choice = _choice()
+    found, known, metrics = _comparison(choice)
+    page = comparison_page(found, choice, known, metrics)
+    return render_template(
+        "compare.html",
+        page=page,
+        choice=choice,
+        axis=found.axis,
+        most_smooth=MOST_SMOOTH,
+        plot_json=_plot_json(page, choice, found),
+        topic=TOPIC,
+        section="jobs",
+    )
+
+
+@compare_pages.get("/compare.csv")
+def curves_csv() -> Response:
+    """Return the curves, a row for each place on the axis and a column for each job."""
+    found, _, _ = _comparison(_choice())
+    return Response(
+        csv_of(found),
+        mimetype="text/csv",
+        headers={"Content-Disposition": 'attachment; filename="compare.csv"'},
+    )
+
+
+def _choice() -> Choice:
+    try:
+        return Choice.read(request.args.getlist("job"), request.args)
+    except BadChoice as error:
+        abort(400, str(error))
+
+
+def _comparison(choice: Choice) -> tuple[Comparison, Mapping[str, Chosen], Sequence[str]]:
+    """Return the comparison, its jobs by name, and the names of all numbers to choose from."""
+    here = parts()
+    read, notes = _read(choice.jobs)
+    missing = [each for each in read if each.job is None and not each.told.value]
+    notes += [f"There is no job {each.chosen.query} (any more)." for each in missing]
+    read = [each for each in read if each not in missing]
+    if not read:
+        abort(404, " ".join(notes))
+    metrics = metrics_of(each.reports for each in read)
+    wanted = choice.metric or next(iter(metrics), USUAL)
+    specs, of_specs = _specs(read)
+    now, found = here.now(), []
+    for each, spec in zip(read, specs, strict=True):
+        history = each.told.value
+        pods = here.cluster_cache.pods_of(each.chosen.namespace, each.chosen.name)
+        found.append(
+            compared(
+                each.name,
+                spec,
+                each.reports,
+                wanted,
+                seconds=seconds_placed(history) if each.job is None else seconds_of(each.job, now),
+                nodes=nodes_placed(history) if history else nodes_of_pods(pods),
+                is_whole=not each.is_seen,
+            )
+        )
+        notes += notes_of(found[-1], choice.axis, wanted)
+    return (
+        Comparison(
+            wanted=wanted,
+            jobs=found,
+            axis=choice.axis,
+            lowest=choice.is_lowest,
+            notes=[*notes, *of_specs],
+        ),
+        {each.name: each.chosen for each in read},
+        metrics,
+    )
+
+
+def _read(jobs: Sequence[Chosen]) -> tuple[list[_Read], list[str]]:
+    """Return what is known of jobs, and what is missing."""
+    here = parts()
+    present = _present(jobs)
+    asked = []
+    for each, job in zip(jobs, present, strict=True):
+        uid = each.uid if job is None else uid_of(job)
+        path, query = path_of(each.namespace, each.name), {"uid": uid} if uid else {}
+        asked += [(each.namespace, path, query), (each.namespace, f"{path}/series", query)]
+    told = here.kept.all(asked, TOPIC)
+    found = []
+    for place, (name, each, job) in enumerate(zip(names_of(jobs), jobs, present, strict=True)):
+        record, series = told[2 * place : 2 * place + 2]
+        seen = Series() if job is None else here.history.series(job)
+        found.append(
+            _Read(
+                name=name,
+                chosen=each,
+                job=job,
+                told=record,
+                reports=reports_of(series.value, seen),
+                is_seen=not series.value,
+            )
+        )
+    notes = [*dict.fromkeys(each.note for each in told if each.note)]
+    seen_alone = [each.name for each in found if each.is_seen and each.job is not None]
+    if seen_alone:
+        names = " ".join(seen_alone)
+        notes.append(f"Not in the history, so curves begin when this page first saw them: {names}.")
+    return found, notes
+
+
+def _present(jobs: Sequence[Chosen]) -> list[Object | None]:
+    """Return the jobs that the cluster has."""
+    cache = parts().cluster_cache
+    if not cache.is_complete:
+        # For example a page that was open before the process restarted.
+        cache.wait_until_complete(_PATIENCE)
+    found = (cache.job(each.namespace, each.name) for each in jobs)
+    return [
+        job if job is not None and each.uid in ("", uid_of(job)) else None
+        for each, job in zip(jobs, found, strict=True)
+    ]
+
+
+def _specs(read: Sequence[_Read]) -> tuple[list[Object], list[str]]:
+    """Return the specs, of deleted jobs that of their last manifest, and what is missing."""
+    here = parts()
+    wanted = {
+        each.name: (
+            each.chosen.namespace,
+            f"{path_of(each.chosen.namespace, each.chosen.name)}/revisions/{number}",
+            {"uid": uid}
+            if (uid := str(mapping(each.told.value.get("job")).get("uid") or ""))
+            else {},
+        )
+        for each in read
+        if each.job is None and (number := last_revision(each.told.value)) is not None
+    }
+    told = dict(zip(wanted, here.kept.all([*wanted.values()], TOPIC), strict=True))
+    specs = [
+        each.spec
+        if each.spec is not None
+        else mapping(told.get(each.name, Told()).value.get("spec"))
+        for each in read
+    ]
+    notes = [
+        f"The manifest of {each.name} is not known, so it has no part in what differs."
+        for each, spec in zip(read, specs, strict=True)
+        if not spec
+    ]
+    return specs, notes
+
+
+def _plot_json(page: ComparisonPage, choice: Choice, found: Comparison) -> Markup:
+    text = json.dumps(
+        {
+            "title": page.metric,
+            "axis": found.axis.value,
+            "log": choice.is_log,
+            "lines": [each.as_json() for each in page.lines],
+        },
+        separators=(",", ":"),
+    )
+    # It is placed in a script element, which no name of a job must close.
+    return Markup(text.replace("<", "\\u003c"))
