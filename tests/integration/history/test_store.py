@@ -248,6 +248,12 @@ def test_a_long_series_is_answered_evenly(writer: Writer, reader: Reader) -> Non
     assert found[-1] == points[-1]
     assert {b - a for a, b in pairwise(found)} == {3000}
 
+    part = {"since": points[3], "until": points[-5]}
+    found = [each["at"] for each in reader.samples("u1", **part)]
+
+    assert (found[0], found[-1]) == (points[5], points[-6])
+    assert {b - a for a, b in pairwise(found)} == {3000}
+
 
 def test_what_is_old_is_given_up_with_all_that_is_of_it(engine: Engine, writer: Writer) -> None:
     writer.write(everything())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import ColumnElement, Engine, and_, func, or_, select
+from sqlalchemy import ColumnElement, Engine, Select, and_, func, or_, select
 
 from di_history.changes.pods import LogWanted
 from di_history.packing import unpack
@@ -175,12 +175,7 @@ class Reader:
         with self._engine.connect() as connection:
             count = connection.execute(select(func.count()).where(*where)).scalar_one()
         if count > MOST_SAMPLES:
-            # Of times alone, which the key has: with values the window takes over twice as long.
-            place = func.row_number().over(order_by=samples.c.at.desc()).label("place")
-            numbered = select(samples.c.at, place).where(*where).subquery()
-            spacing = -(-count // MOST_SAMPLES)
-            chosen = select(numbered.c.at).where((numbered.c.place - 1) % spacing == 0)
-            where.append(samples.c.at.in_(chosen))
+            where.append(samples.c.at.in_(_every(-(-count // MOST_SAMPLES), job, where, since)))
         query = select(samples.c.at, samples.c["values"]).where(*where).order_by(samples.c.at)
         return [
             {"at": each["at"], "values": orjson.loads(each["values"])} for each in self._all(query)
@@ -278,6 +273,25 @@ class Reader:
             # SQLAlchemy's keys are of a str subclass, which no serializer accepts.
             keys = [str(key) for key in result.keys()]  # noqa: SIM118  # a method of the result
             return [dict(zip(keys, row, strict=True)) for row in result]
+
+
+def _every(
+    spacing: int, job: str, where: Sequence[ColumnElement[bool]], since: Millis | None
+) -> Select[tuple[Millis]]:
+    """Return a query for the times of every so many-th sample, the newest among them.
+
+    Each step goes through the keys of the samples that it leaves out. In SQLite that takes a third
+    of the time that numbering all of 100,000 with a window takes.
+    """
+    chosen = select(func.max(samples.c.at).label("at")).where(*where).cte("chosen", recursive=True)
+    earlier = samples.alias("earlier")
+    bounds = [earlier.c.job == job, earlier.c.at < chosen.c.at]
+    if since is not None:
+        bounds.append(earlier.c.at >= since)
+    step = select(earlier.c.at).where(*bounds).order_by(earlier.c.at.desc())
+    following = step.limit(1).offset(spacing - 1).scalar_subquery()
+    chosen = chosen.union_all(select(following).where(chosen.c.at.is_not(None)))
+    return select(chosen.c.at)
 
 
 def _of_placements() -> list[Any]:
