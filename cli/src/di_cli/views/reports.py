@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -44,7 +44,14 @@ class Reports:
 
     def names(self) -> list[str]:
         """Return the names of all numbers, in the order of their first report."""
-        return [*dict.fromkeys(name for each in self.numbers for name in each)]
+        found: dict[str, None] = {}
+        before: Set[str] = frozenset()
+        for each in self.numbers:
+            # Most reports have the names of the one before.
+            if each.keys() != before:
+                before = each.keys()
+                found.update(dict.fromkeys(each))
+        return [*found]
 
     def of(self, name: str) -> list[tuple[datetime, float | None, float]]:
         """Return time, step and value of each report with a number; the step is None where none
