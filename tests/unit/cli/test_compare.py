@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
+from di_cli.access.history import History
 from di_cli.exit_codes import ExitCode
+from di_cli.export.kept import Kept, read_kept
+from di_cli.session import Session
 from di_orchestrator import jobs
 from tests.fakes.history import Service, answering
 from tests.unit.cli.conftest import JOBS, Di, job
@@ -136,6 +140,21 @@ def test_a_job_that_the_history_does_not_have_has_its_last_report(di: Di, servic
     assert di("compare", "ppo-1", "absent", "-n", "rl").code == ExitCode.NOT_FOUND
     absent = di("compare", "ppo-1", "absent", "-n", "rl", "--server", "none")
     assert absent.code == ExitCode.NOT_FOUND
+
+
+def test_four_jobs_are_read_at_once(
+    di: Di, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _four(di, service)
+    begun = Barrier(4)
+
+    def read(session: Session, history: History | None, name: str) -> Kept:
+        # Each waits for the others, for ten times as long as an idle machine needs.
+        begun.wait(60)
+        return read_kept(session, history, name)
+
+    monkeypatch.setattr("di_cli.actions.compare.read_kept", read)
+    assert di("compare", "ppo-1", "ppo-2", "ppo-3", "sac-1", "-n", "rl").code == 0
 
 
 def test_a_number_that_no_job_reports_is_refused_with_the_known_ones(

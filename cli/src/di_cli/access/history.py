@@ -36,6 +36,8 @@ _OWN_ACCOUNT: Final = f"{SYSTEM_NAMESPACE}/{HISTORY_NAME}"
 _PORT: Final = 8080
 """Port of the pod for connections through the API server."""
 _SECONDS: Final = 20.0
+_CONNECTIONS: Final = 4
+"""Number of connections that stay open between requests."""
 _MOST_BYTES: Final = 64 << 20
 Object = dict[str, Any]
 
@@ -160,6 +162,7 @@ class History:
             ssl_context=ssl.create_default_context(cadata=self.authority or None),
             retries=False,
             timeout=self.seconds,
+            maxsize=_CONNECTIONS,
             **(expected if name else {}),
         )
 
