@@ -139,8 +139,9 @@ def test_jobs_of_several_namespaces_have_them_in_their_names(
     keep(service, "ppo-1", [1.0, 2.0], seed=1, namespace="other")
     text = asking.get("/compare.csv?job=rl/ppo-1&job=other/ppo-1").text
     assert text.splitlines()[0] == "step,rl/ppo-1,other/ppo-1"
+    asking.get("/compare.csv?job=rl/ppo-1/uid-1&job=rl/ppo-1")
     asked = {path for path, _ in service.asked}
-    assert "/v1/jobs/other/ppo-1/series" in asked
+    assert {"/v1/jobs/other/ppo-1/series", "/v1/jobs/rl/ppo-1/series?uid=uid-1"} <= asked
 
 
 def test_a_job_of_the_cluster_is_compared_by_what_the_page_has_seen(
@@ -221,6 +222,31 @@ def test_a_history_that_refuses_leaves_what_the_cluster_has(asking: Page, servic
     text = asking.get("/compare?job=rl/grpo-7b&job=rl/half").text
     assert "The history is away" in text
     assert "grpo-7b" in text
+
+
+@pytest.mark.proves("dashboard.md#comparing-jobs")
+def test_without_steps_the_axis_is_time_unless_steps_are_chosen(
+    asking: Page, service: Service
+) -> None:
+    for name in SEEDS:
+        series: Any = service.answers[f"/v1/jobs/rl/{name}/series"]
+        for sample in series["samples"]:
+            del sample["values"]["step"]
+    path = "/compare?job=rl/ppo-1&job=rl/ppo-2"
+    assert plot(asking, path)["axis"] == "time"
+    assert plot(asking, f"{path}&job=rl/sac")["axis"] == "step"
+    told = plot(asking, f"{path}&by=step")
+    assert (told["axis"], told["lines"]) == ("step", [])
+    words = "ppo-1 has values without a step; by time has all of them."
+    assert words in asking.get(f"{path}&by=step").text
+
+
+@pytest.mark.proves("dashboard.md#comparing-jobs")
+@pytest.mark.usefixtures("service")
+def test_ended_jobs_alone_are_not_followed(asking: Page) -> None:
+    ended, with_one = "/compare?job=rl/ppo-1&job=rl/ppo-2", "&job=rl/grpo-7b"
+    assert 'data-topic=""' in asking.get(ended).text
+    assert 'data-topic="compare"' in asking.get(ended + with_one).text
 
 
 def test_lists_offer_jobs_to_compare(asking: Page, service: Service) -> None:

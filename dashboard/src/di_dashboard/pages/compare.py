@@ -12,9 +12,11 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
 from di_api.field_error import mapping
+from di_api.phase import Phase
 from di_cli.render.comparison import csv_of
 from di_cli.views.comparison import (
     MOST,
+    Axis,
     Comparison,
     compared,
     last_revision,
@@ -36,6 +38,7 @@ from di_dashboard.views.comparison import (
     Choice,
     Chosen,
     ComparisonPage,
+    axis_of,
     comparison_page,
     metrics_of,
     names_of,
@@ -69,9 +72,32 @@ class _Read:
     is_seen: bool
 
     @property
+    def is_over(self) -> bool:
+        """Return whether the job has ended, and all that is known of it has been read."""
+        phase = mapping((self.job or {}).get("status")).get("phase")
+        has_ended = self.job is None or phase in (Phase.SUCCEEDED, Phase.FAILED)
+        return has_ended and not self.is_seen
+
+    @property
     def spec(self) -> Object | None:
         """Return the spec of a job in the cluster."""
         return None if self.job is None else mapping(self.job.get("spec"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """A comparison with what the page needs beside it.
+
+    Attributes:
+        known: the jobs by their names in the comparison.
+        metrics: names of all numbers to choose from.
+        is_over: whether nothing of it can change.
+    """
+
+    comparison: Comparison
+    known: Mapping[str, Chosen]
+    metrics: Sequence[str]
+    is_over: bool
 
 
 @compare_pages.get("/compare")
@@ -86,16 +112,17 @@ def compare() -> str | AnyResponse:
 @rendered_once
 def _page() -> str:
     choice = _choice()
-    found, known, metrics = _comparison(choice)
-    page = comparison_page(found, choice, known, metrics)
+    found = _compared(choice)
+    page = comparison_page(found.comparison, choice, found.known, found.metrics)
+    axis = found.comparison.axis
     return render_template(
         "compare.html",
         page=page,
         choice=choice,
-        axis=found.axis,
+        axis=axis,
         most_smooth=MOST_SMOOTH,
-        plot_json=_plot_json(page, choice, found),
-        topic=TOPIC,
+        plot_json=_plot_json(page, choice, axis),
+        topic="" if found.is_over else TOPIC,
         section="jobs",
     )
 
@@ -103,9 +130,8 @@ def _page() -> str:
 @compare_pages.get("/compare.csv")
 def curves_csv() -> Response:
     """Return the curves, a row for each place on the axis and a column for each job."""
-    found, _, _ = _comparison(_choice())
     return Response(
-        csv_of(found),
+        csv_of(_compared(_choice()).comparison),
         mimetype="text/csv",
         headers={"Content-Disposition": 'attachment; filename="compare.csv"'},
     )
@@ -118,8 +144,7 @@ def _choice() -> Choice:
         abort(400, str(error))
 
 
-def _comparison(choice: Choice) -> tuple[Comparison, Mapping[str, Chosen], Sequence[str]]:
-    """Return the comparison, its jobs by name, and the names of all numbers to choose from."""
+def _compared(choice: Choice) -> _Compared:
     here = parts()
     read, notes = _read(choice.jobs)
     missing = [each for each in read if each.job is None and not each.told.value]
@@ -145,17 +170,19 @@ def _comparison(choice: Choice) -> tuple[Comparison, Mapping[str, Chosen], Seque
                 is_whole=not each.is_seen,
             )
         )
-        notes += notes_of(found[-1], choice.axis, wanted)
-    return (
-        Comparison(
+    axis = choice.axis or axis_of(found)
+    notes += [note for each in found for note in notes_of(each, axis, wanted)]
+    return _Compared(
+        comparison=Comparison(
             wanted=wanted,
             jobs=found,
-            axis=choice.axis,
+            axis=axis,
             lowest=choice.is_lowest,
             notes=[*notes, *of_specs],
         ),
-        {each.name: each.chosen for each in read},
-        metrics,
+        known={each.name: each.chosen for each in read},
+        metrics=metrics,
+        is_over=not missing and not of_specs and all(each.is_over for each in read),
     )
 
 
@@ -233,11 +260,11 @@ def _specs(read: Sequence[_Read]) -> tuple[list[Object], list[str]]:
     return specs, notes
 
 
-def _plot_json(page: ComparisonPage, choice: Choice, found: Comparison) -> Markup:
+def _plot_json(page: ComparisonPage, choice: Choice, axis: Axis) -> Markup:
     text = json.dumps(
         {
             "title": page.metric,
-            "axis": found.axis.value,
+            "axis": axis.value,
             "log": choice.is_log,
             "lines": [each.as_json() for each in page.lines],
         },

@@ -4,7 +4,7 @@
   const form = document.getElementById("chosen");
   if (!form) return;
   const KEY = "di-compare", LEAST = 2, MOST = 20;
-  const count = document.getElementById("chosen-count"), go = document.getElementById("chosen-go"), clear = document.getElementById("chosen-clear");
+  const count = document.getElementById("chosen-count"), go = document.getElementById("chosen-go"), clear = document.getElementById("chosen-clear"), all = document.getElementById("chosen-all");
   let chosen = new Set((() => { try { return JSON.parse(sessionStorage.getItem(KEY)) || []; } catch { return []; } })());
   const boxes = () => document.querySelectorAll("input.choose");
 
@@ -22,6 +22,7 @@
     count.textContent = size > MOST ? size + " jobs are ticked, " + MOST + " at most can be compared" : size === 1 ? "1 job is ticked; tick one more to compare" : size + " jobs are ticked";
     go.disabled = size < LEAST || size > MOST;
     clear.hidden = false;
+    all.hidden = [...here].every((value) => chosen.has(value));
   };
   document.addEventListener("change", (event) => {
     const { target } = event;
@@ -29,6 +30,7 @@
     if (target.checked) chosen.add(target.value); else chosen.delete(target.value);
     show();
   });
+  all.addEventListener("click", () => { for (const box of boxes()) chosen.add(box.value); show(); });
   clear.addEventListener("click", () => { chosen = new Set(); show(); });
   document.addEventListener("di:taken", show);
   addEventListener("pageshow", show);

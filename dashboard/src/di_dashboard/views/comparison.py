@@ -61,6 +61,7 @@ class Choice:
 
     Attributes:
         metric: in any spelling; empty: the most important one.
+        axis: None: steps, or time if no job has reported steps.
         smooth: weight of the moving average, from 0 to MOST_SMOOTH.
         is_log: whether the axis of values is logarithmic.
         is_each: whether each job has a curve of its own, in place of a mean over seeds.
@@ -69,7 +70,7 @@ class Choice:
 
     jobs: Sequence[Chosen]
     metric: str = ""
-    axis: Axis = Axis.STEP
+    axis: Axis | None = None
     smooth: float = 0.0
     is_log: bool = False
     is_each: bool = False
@@ -95,7 +96,7 @@ class Choice:
         return cls(
             jobs=chosen,
             metric=arguments.get("metric", "")[:_LONGEST],
-            axis=Axis(axis) if axis in {*Axis} else Axis.STEP,
+            axis=Axis(axis) if axis in {*Axis} else None,
             smooth=_share(arguments.get("smooth", "")),
             is_log=bool(arguments.get("log")),
             is_each=bool(arguments.get("each")),
@@ -113,7 +114,7 @@ class Choice:
         fields = [
             *(("job", each.query) for each in self.jobs),
             ("metric", self.metric),
-            ("by", self.axis.value),
+            ("by", self.axis or ""),
             ("smooth", f"{self.smooth:g}" if self.smooth else ""),
             *((key, "1" if is_set else "") for key, is_set in self._flags()),
         ]
@@ -228,6 +229,12 @@ def metrics_of(reports: Iterable[Reports]) -> list[str]:
     names = [*dict.fromkeys(name for each in reports for name in each.names())]
     found = measurements(names)
     return [USUAL, *found] if find_metric(names, RETURN) else found
+
+
+def axis_of(jobs: Iterable[Compared]) -> Axis:
+    """Return the axis without a choice: steps, or time if all values are without steps."""
+    steps = [point.step for job in jobs for point in job.points]
+    return Axis.STEP if not steps or any(step is not None for step in steps) else Axis.TIME
 
 
 def notes_of(job: Compared, axis: Axis, wanted: str) -> list[str]:
