@@ -295,6 +295,18 @@ def test_a_bad_answer_is_reported_and_the_next_request_works(
     assert found.get("rl", "/y").value == {"a": 1}
 
 
+def test_cached_answers_are_bounded_in_bytes() -> None:
+    source, clock = Source(), Clock()
+    source.answer = b'{"a": "%s"}' % (b"x" * 50)
+    found = Kept(source, tell=lambda _: None, clock=clock, most_bytes=100)
+    for path in ("/x", "/x", "/y", "/y", "/x"):
+        assert found.get("rl", path).value == {"a": "x" * 50}
+    assert source.asked == 3, "the second answer has displaced the first one"
+    source.answer = b'{"a": "%s"}' % (b"x" * 200)
+    assert [found.get("rl", "/z").value["a"] for _ in range(2)] == ["x" * 200] * 2
+    assert source.asked == 4, "the last answer is cached whatever its size"
+
+
 def test_without_a_history_there_is_no_error() -> None:
     found = Kept(None, tell=lambda _: None, clock=Clock())
     assert (found.get("rl", "/x"), found.is_asked) == (Told(), False)

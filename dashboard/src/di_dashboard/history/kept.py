@@ -24,6 +24,8 @@ _PATIENCE: Final = 1.0
 _AWAY_SECONDS: Final = 20.0
 """Seconds without requests after di-history did not respond."""
 _MOST: Final = 256
+_MOST_BYTES: Final = 32 << 20
+"""Maximum bytes of the bodies of cached responses; parsed, they take several times as much."""
 _LOGS: Final = "/logs/"
 _AT_ONCE: Final = 4
 _MOST_UNDERWAY: Final = 64
@@ -93,13 +95,16 @@ class Kept:
         tell: Callable[[str], None],
         clock: Callable[[], float],
         patience: float = _PATIENCE,
+        most_bytes: int = _MOST_BYTES,
     ) -> None:
         self._ask = ask
         self._tell = tell
         self._clock = clock
         self._patience = patience
+        self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._told: OrderedDict[_Key, tuple[float, Told]] = OrderedDict()
+        self._sizes: dict[_Key, int] = {}
         self._late: set[_Key] = set()
         self._underway: dict[_Key, Future[Told]] = {}
         self._away: tuple[float, str] | None = None
@@ -178,9 +183,10 @@ class Kept:
     def _fetch(self, key: _Key, topic: str) -> Told:
         namespace, path, query = key
         assert self._ask is not None, "nothing is fetched without it"
-        away = ""
+        away, size = "", 0
         try:
-            told = _read(self._ask(namespace, path, dict(query)), is_text=_LOGS in path)
+            body = self._ask(namespace, path, dict(query))
+            told, size = _read(body, is_text=_LOGS in path), len(body)
         except NotKept:
             told = Told()
         except Refused as error:
@@ -200,13 +206,20 @@ class Kept:
             else:
                 self._away = None
             self._told[key] = (now + (_AWAY_SECONDS if told.wrong else FRESH_SECONDS), told)
-            while len(self._told) > _MOST:
-                self._told.popitem(last=False)
+            self._sizes[key] = size
+            self._drop_oldest()
             is_late = key in self._late
             self._late.discard(key)
         if topic and is_late and told != before:
             self._tell(topic)
         return told
+
+    def _drop_oldest(self) -> None:
+        """Drop responses beyond the bounds, but not the last one."""
+        total = sum(self._sizes.values())
+        while len(self._told) > 1 and (len(self._told) > _MOST or total > self._most_bytes):
+            key, _ = self._told.popitem(last=False)
+            total -= self._sizes.pop(key)
 
 
 def _key(namespace: str, path: str, query: Mapping[str, str]) -> _Key:
