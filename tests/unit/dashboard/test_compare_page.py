@@ -94,6 +94,8 @@ def test_results_and_differences_are_those_of_di_compare(asking: Page) -> None:
     text = asking.get(f"/compare?{ALL}").text
     results = text.partition('id="results"')[2].partition("</table>")[0]
     assert ">20..60<" in results
+    titles = re.findall(r"<th scope=\"col\"[^>]*>([^<]+)", results)
+    assert titles[:2] + titles[-3:] == ["Job", "Values", "Seeds", "IQM", "95% interval"]
     assert 'href="/jobs/rl/ppo-2"' in results
     different = text.partition('id="differences"')[2].partition("</table>")[0]
     assert "tasks[learner].image" in different

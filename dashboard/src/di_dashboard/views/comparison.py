@@ -27,6 +27,8 @@ MOST_SMOOTH: Final = 0.98
 _LONGEST: Final = 200
 _LONGEST_JOB: Final = 400
 _COLOURS: Final = 6
+_SHORT: Final = ("IQM",)
+"""Headers that are abbreviations."""
 _NOUNS: Final = {Axis.STEP: "a step", Axis.ENV_STEP: "environment steps", Axis.TIME: "a time"}
 USUAL: Final = "return"
 """The return of an episode, however a program names it."""
@@ -262,7 +264,7 @@ def comparison_page(
     return ComparisonPage(
         metric=found.wanted,
         metrics=[*dict.fromkeys((*[*metrics][:MOST_NAMES], found.wanted))],
-        header=header,
+        header=[each if each in _SHORT else each.capitalize() for each in header],
         rows=[
             ResultRow(
                 key=_key(numbers.get(group.name)),
