@@ -179,6 +179,17 @@ def test_csv_has_a_row_for_each_step_of_any_job() -> None:
     assert Comparison(wanted="return", jobs=jobs, axis=Axis.TIME).csv_rows()[2] == ["60", "1", "3"]
 
 
+def test_a_step_that_was_repeated_has_its_last_value() -> None:
+    reports = Reports()
+    for minute, (step, value) in enumerate([(0, 1.0), (10, 9.0), (5, 4.0), (10, 2.0)]):
+        at = (START + timedelta(minutes=minute)).isoformat()
+        reports.read({"samples": [{"at": at, "values": {"step": step, "reward": value}}]})
+    job = compared("a", {}, reports, "reward", seconds=None, nodes=None, is_whole=True)
+    found = Comparison(wanted="reward", jobs=[job])
+    assert found.groups()[0].curves(Axis.STEP) == [[(0, 1.0), (5, 4.0), (10, 2.0)]]
+    assert found.csv_rows() == [["step", "a"], ["0", "1"], ["5", "4"], ["10", "2"]]
+
+
 def _job(name: str, values: list[float], seed: str = "", image: str = "ppo") -> Compared:
     reports = Reports()
     for step, value in enumerate(values):

@@ -30,12 +30,6 @@ def test_curves_without_two_seeds_at_one_place_have_no_band() -> None:
     assert band([[(0.0, 1.0), (1.0, 2.0)], []]) == []
 
 
-def test_a_band_has_the_last_value_of_a_repeated_place_between_others() -> None:
-    twice = [(0.0, 0.0), (1.0, 5.0), (1.0, 7.0), (2.0, 8.0)]
-    found = band([twice, twice])
-    assert all(0.0 <= each.low <= each.mean <= each.high <= 8.0 for each in found)
-
-
 def test_smoothing_weighs_values_by_their_age() -> None:
     assert smoothed([(0.0, 4.0), (1.0, 8.0)], 0.0) == [(0.0, 4.0), (1.0, 8.0)]
     assert smoothed([(0.0, 4.0), (1.0, 8.0)], 0.5) == [(0.0, 4.0), (1.0, (1 + 4) / 0.75)]

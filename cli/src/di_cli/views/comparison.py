@@ -101,6 +101,15 @@ class Compared:
         count = -(-len(self.points) // 10)
         return fmean(each.value for each in self.points[-count:])
 
+    def by_place(self, axis: Axis) -> dict[float, float]:
+        """Return the values by their places on an axis, without values that have none.
+
+        A job that has repeated a step, such as after a restart, has its last value there.
+        """
+        return {
+            place: point.value for point in self.points if (place := point.place(axis)) is not None
+        }
+
     def best(self, *, lowest: bool) -> Point:
         """Return the first of the best values: the highest, or the lowest."""
         return (min if lowest else max)(self.points, key=lambda each: each.value)
@@ -124,15 +133,8 @@ class Group:
         return [each for each in self.jobs if each.points]
 
     def curves(self, axis: Axis) -> list[list[tuple[float, float]]]:
-        """Return the places and values of each job, without values that have no place."""
-        return [
-            sorted(
-                (place, point.value)
-                for point in each.points
-                if (place := point.place(axis)) is not None
-            )
-            for each in self.jobs
-        ]
+        """Return the places and values of each job, in order of place."""
+        return [sorted(each.by_place(axis).items()) for each in self.jobs]
 
     def mean(self, of: Callable[[Compared], float]) -> float | None:
         """Return the mean over the jobs with values; None without any."""
@@ -204,18 +206,8 @@ class Comparison:
         return rows
 
     def csv_rows(self) -> list[list[str]]:
-        """Return a header, and a row for each step (or time) with a column for each job.
-
-        A job that has repeated a step has the value of its last report there.
-        """
-        columns = [
-            {
-                place: point.value
-                for point in each.points
-                if (place := point.place(self.axis)) is not None
-            }
-            for each in self.jobs
-        ]
+        """Return a header, and a row for each step (or time) with a column for each job."""
+        columns = [each.by_place(self.axis) for each in self.jobs]
         places = sorted({place for column in columns for place in column})
         return [
             [self.axis.column, *(each.name for each in self.jobs)],
