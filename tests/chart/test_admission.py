@@ -281,6 +281,14 @@ def test_every_policy_is_bound_and_about_one_account(chart: Chart) -> None:
             ),
             " ".join(POLICIES),
         ),
+        (
+            (
+                "operator.jobTasks=false",
+                "operator.kueue.enabled=false",
+                "operator.scaleDownIdleJobs=true",
+            ),
+            " ".join(POLICIES),
+        ),
         (GIVEN_SECRETS, " ".join(p for p in POLICIES if p != "operator-definition")),
     ],
     ids=[
@@ -292,6 +300,7 @@ def test_every_policy_is_bound_and_about_one_account(chart: Chart) -> None:
         "sweeps",
         "no operator",
         "idle jobs are suspended",
+        "idle jobs are scaled down",
         "somebody else publishes the authority",
     ],
 )

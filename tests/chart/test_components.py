@@ -18,7 +18,14 @@ VERSION = present(ROOT)
 OWN_KEYS = {
     "webhook": {"timeoutSeconds", "hostNetwork"},
     "operator": {
-        *("syncPeriodSeconds", "jobMetrics", "jobTasks", "sweeps", "suspendIdleJobs"),
+        *(
+            "syncPeriodSeconds",
+            "jobMetrics",
+            "jobTasks",
+            "sweeps",
+            "suspendIdleJobs",
+            "scaleDownIdleJobs",
+        ),
         "suspectTaintPercent",
         *("kueue", "notifications", "allocator"),
     },

@@ -19,6 +19,7 @@ from tools.documents.rows import ROOT
 VALUES = CHART / "values.yaml"
 _OFF = {"scheduling.gangSchedulers": [], "scheduling.provisioningRequests": False}
 _OFF |= {"operator.sweeps": False, "operator.suspendIdleJobs": False}
+_OFF |= {"operator.scaleDownIdleJobs": False}
 _OFF |= {"operator.suspectTaintPercent": 0}
 _OFF |= {"operator.allocator.kindLabel": "", "operator.allocator.binding": "Scheduler"}
 _OFF |= {"rbac.clusterTemplates": False}

@@ -134,6 +134,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
             "operator.jobMetrics=7",
             "operator.sweeps=true",
             "operator.suspendIdleJobs=true",
+            "operator.scaleDownIdleJobs=true",
             "operator.allocator.periodSeconds=15",
             "operator.allocator.binding=Direct",
             "serviceDomain=svc.example.org",
@@ -153,6 +154,7 @@ def test_the_operator_understands_its_settings(chart: Chart) -> None:
     assert config.job_tasks
     assert config.sweeps
     assert config.suspend_idle_jobs
+    assert config.scale_down_idle_jobs
     assert config.authority_secret == "di-webhook-tls-ca"
     assert config.webhook_secret == "di-webhook-tls"
     assert config.server_secret == config.server_ca_secret == "di-server-tls"

@@ -210,6 +210,18 @@ def test_to_suspend_idle_jobs_the_operator_patches_jobs(chart: Chart) -> None:
     assert metadata["message"] == "di-operator may not change the metadata of a DIJob"
 
 
+@pytest.mark.proves("operations.md#values/operator-scaledownidlejobs")
+def test_to_scale_idle_jobs_down_the_operator_patches_replicas(chart: Chart) -> None:
+    others = ("operator.jobTasks=false", "operator.kueue.enabled=false")
+    rendered = chart.render(*others, "operator.scaleDownIdleJobs=true")
+    assert permissions(rendered, "di-operator")["*"][DIJOBS] == "delete get list patch watch"
+    policies = rendered.of_kind("ValidatingAdmissionPolicy")
+    (rule, metadata) = policies["di-di-orchestrator-operator-replicas"]["spec"]["validations"]
+    changes = "replicas and vacant of spec.tasks[*]"
+    assert rule["message"] == f"di-operator may change only {changes} of a DIJob"
+    assert metadata["message"] == "di-operator may not change the metadata of a DIJob"
+
+
 @pytest.mark.proves("operations.md#values/operator-sweeps")
 def test_with_sweeps_the_operator_creates_jobs_and_reads_sweeps(chart: Chart) -> None:
     usual = permissions(chart.render(), "di-operator")["*"]

@@ -140,6 +140,7 @@ def config(namespace: str, identity: str = "one", /, **changes: Any) -> Config:
         "job_tasks": False,
         "sweeps": False,
         "suspend_idle_jobs": False,
+        "scale_down_idle_jobs": False,
         "suspect_taint_percent": 0,
         "kubeconfig": None,
         "log_level": "info",

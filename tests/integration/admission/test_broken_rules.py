@@ -134,6 +134,10 @@ BROKEN: dict[str, tuple[Object, str]] = {
         tasks(progressPolicy={**PROGRESS, "firstTimeoutSeconds": 1}),
         "spec.progressPolicy.firstTimeoutSeconds",
     ),
+    "spec.idlePolicy.action: ScaleDown needs": (
+        tasks(idlePolicy={"waitingShare": 80, "action": "ScaleDown"}),
+        "spec.idlePolicy.action",
+    ),
     "spec.progressPolicy.action: a job with a coordinator": (
         coordinated(progressPolicy={**PROGRESS, "action": "RestartTask"}),
         "spec.progressPolicy",

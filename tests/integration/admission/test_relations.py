@@ -14,7 +14,7 @@ from di_api.defaults import with_defaults
 from di_api.names import API_VERSION, KIND
 from di_api.spec.job import GangScheduler
 from di_api.spec.process_group import Framework
-from di_api.spec.progress import ProgressAction
+from di_api.spec.progress import IdleAction, ProgressAction
 from di_api.spec.task import TaskType
 from di_api.validation import validate_job
 from di_api.validation.relations import ones_of, whole_of
@@ -182,6 +182,10 @@ def specs() -> st.SearchStrategy[Object]:
                 },
             ),
             "progressPolicy": progress_policies(),
+            "idlePolicy": st.fixed_dictionaries(
+                {"waitingShare": st.just(80)},
+                optional={"action": st.sampled_from([action.value for action in IdleAction])},
+            ),
             "failurePolicy": st.sampled_from(
                 (
                     {"rules": [{"action": "RestartInPlace"}]},

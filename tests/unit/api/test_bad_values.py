@@ -284,7 +284,7 @@ spec.idlePolicy.waitingShare: is required
 spec.idlePolicy.waitingShare: 0: must be 1 or more
 spec.idlePolicy.waitingShare: 101: must be 100 or less
 spec.idlePolicy.seconds: 59: must be 60 or more
-spec.idlePolicy.action: "ScaleDown": must be one of Notify, Suspend
+spec.idlePolicy.action: "Scale": must be one of Notify, Suspend, ScaleDown
 spec.tasks[0].processGroup.framework: "tf": must be one of torch, jax,
   tensorflow, paddle, xgboost, mpi, none
 spec.tasks[0].processGroup.processesPerReplica: 0: must be 1 or more
@@ -405,6 +405,8 @@ spec.failurePolicy.rules[0].action: "RestartInPlace": the templates of a coordin
   restartPolicy of their own
 (progressPolicy.timeoutSeconds=9) spec.progressPolicy.action: "RestartTask": a job with a
   coordinator has no tasks; RestartJob restarts all its pods
+(idlePolicy.waitingShare=80) spec.idlePolicy.action: "ScaleDown": a job with a coordinator has no
+  tasks; Notify and Suspend are possible
 spec.coordinated.coordinator: is required
 spec.coordinated.colector: {}: unknown field; did you mean collector?
 (coordinated.learner.template.spec={}) spec.coordinated.learner.template.spec.containers: must hold

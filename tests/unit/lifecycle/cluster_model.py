@@ -115,6 +115,7 @@ class ClusterModel(KubeletModel):
         self.suspect_nodes: dict[str, int] = {}
         self.notification_targets: frozenset[str] | None = None
         self.suspend_idle_jobs = False
+        self.scale_down_idle_jobs = False
 
     # --- what tests look at ---
 
@@ -176,6 +177,7 @@ class ClusterModel(KubeletModel):
                 suspect_nodes=self.suspect_nodes,
                 notification_targets=self.notification_targets,
                 suspend_idle_jobs=self.suspend_idle_jobs,
+                scale_down_idle_jobs=self.scale_down_idle_jobs,
                 companions=companions,
                 scheduling_objects=scheduling_objects,
                 kueue=self.kueue(),

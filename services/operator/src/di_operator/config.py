@@ -112,6 +112,8 @@ class Config:
     """Whether DISweeps run."""
     suspend_idle_jobs: bool
     """Whether jobs are suspended by their idlePolicy."""
+    scale_down_idle_jobs: bool
+    """Whether jobs are scaled down by their idlePolicy."""
     kueue: bool
     """Whether jobs can have a queue of Kueue."""
     high_priority_class: str | None
@@ -323,6 +325,11 @@ _SETTINGS: Final = (
         "suspend_idle_jobs",
         fields.Boolean(load_default=False),
         "true: a job is suspended if its idlePolicy requests it; false: it is only reported",
+    ),
+    Setting(
+        "scale_down_idle_jobs",
+        fields.Boolean(load_default=False),
+        "true: a job is scaled down if its idlePolicy requests it; false: it is only reported",
     ),
     Setting(
         "suspect_taint_percent",

@@ -386,6 +386,7 @@ def _settings(config: Config) -> Settings:
         companion_kinds=config.companion_kinds,
         notification_targets=frozenset(each.name for each in config.notification_targets),
         suspend_idle_jobs=config.suspend_idle_jobs,
+        scale_down_idle_jobs=config.scale_down_idle_jobs,
     )
 
 

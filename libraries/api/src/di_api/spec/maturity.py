@@ -156,9 +156,10 @@ FEATURES: Final = (
         name="Idle policy",
         stage=Stage.ALPHA,
         page="reference/lifecycle.md#idle-jobs",
-        switch="`spec.idlePolicy`; `operator.suspendIdleJobs` for its action `Suspend`",
+        switch="`spec.idlePolicy`; `operator.suspendIdleJobs` for its action `Suspend`, "
+        "`operator.scaleDownIdleJobs` for `ScaleDown`",
         fields=("JobSpec.idlePolicy",),
-        values=("operator.suspendIdleJobs",),
+        values=("operator.suspendIdleJobs", "operator.scaleDownIdleJobs"),
     ),
     Feature(
         name="Actions on the completion of a task",

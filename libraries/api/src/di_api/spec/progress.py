@@ -71,6 +71,7 @@ class IdleAction(StrEnum):
 
     NOTIFY = "Notify"
     SUSPEND = "Suspend"
+    SCALE_DOWN = "ScaleDown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,9 @@ class IdlePolicy:
         Declared(
             kind=OneOf(IdleAction),
             about="Action for an idle job, besides the condition `Idle` and a Warning event. "
-            "`Suspend` sets `suspend`; `di resume` resumes the job.",
+            "`Suspend` sets `suspend`; `di resume` resumes the job. `ScaleDown` removes one "
+            "replica of a learner task, down to its `minReplicas`.",
+            more="[Details](lifecycle.md#fewer-learners).",
             may_change=True,
         ),
     ] = IdleAction.NOTIFY

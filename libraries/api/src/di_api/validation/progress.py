@@ -1,4 +1,4 @@
-"""Rules about progress policies that concern several fields."""
+"""Rules about progressPolicy and idlePolicy that concern several fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from di_api.coordinated import is_coordinated
 from di_api.field_error import FieldError, mapping
-from di_api.spec.progress import ProgressAction
+from di_api.spec import IdleAction, ProgressAction, TaskType
+from di_api.validation.task.process_group import scaling_warning
 from di_api.validation.tasks import Tasks, task_names, wrong_names
 
 _PATH = "spec.progressPolicy"
@@ -42,3 +43,31 @@ def wrong_restarts(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError
         yield FieldError(f"{_PATH}.tasks", names, "must name a task, or be left out")
     elif tasks:
         yield from wrong_names(f"{_PATH}.tasks", names, task_names(tasks))
+
+
+def wrong_scaling(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:
+    """Yield the error for an idlePolicy that scales down a job without a learner task that it can
+    scale.
+    """
+    action = mapping(spec.get("idlePolicy")).get("action")
+    if action != IdleAction.SCALE_DOWN:
+        return
+    if is_coordinated({"spec": spec}):
+        message = "a job with a coordinator has no tasks; Notify and Suspend are possible"
+    elif spec.get("preemptible") is True:
+        message = (
+            "the allocator chooses how many learners there are; Notify and Suspend are possible"
+        )
+    elif not any(_may_shrink(spec, task) for _, task in tasks):
+        message = (
+            "needs a task of type learner with minReplicas that is not scalable and has no process "
+            "group of fixed size"
+        )
+    else:
+        return
+    yield FieldError("spec.idlePolicy.action", action, message)
+
+
+def _may_shrink(spec: Mapping[str, Any], task: Mapping[str, Any]) -> bool:
+    is_chosen = task.get("type") == TaskType.LEARNER and task.get("minReplicas") is not None
+    return is_chosen and task.get("scalable") is not True and scaling_warning(spec, task) is None

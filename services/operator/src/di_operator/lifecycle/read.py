@@ -116,6 +116,7 @@ def read_snapshot(
         suspect_nodes=sources.suspect_nodes,
         notification_targets=sources.notification_targets,
         suspend_idle_jobs=sources.suspend_idle_jobs,
+        scale_down_idle_jobs=sources.scale_down_idle_jobs,
         placement=asked.placement,
         tasks=asked.tasks,
         slots=slots,

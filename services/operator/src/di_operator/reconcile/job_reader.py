@@ -210,6 +210,7 @@ class JobReader:
             could_run=lambda: known.could_run(job),
             notification_targets=self._settings.notification_targets,
             suspend_idle_jobs=self._settings.suspend_idle_jobs,
+            scale_down_idle_jobs=self._settings.scale_down_idle_jobs,
             kueue=known.kueue(key),
             companions=self._unwatched.companions.known(job),
             scheduling_objects=self._unwatched.scheduling_objects.known(job),

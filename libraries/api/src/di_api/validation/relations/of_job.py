@@ -33,7 +33,7 @@ from di_api.validation.code import (
 )
 from di_api.validation.failure import pod_groups_in_place, roles_in_place, wrong_failure_policy
 from di_api.validation.mounts import DOTS_PATTERN, OBJECT_NAME_PATTERN, PATH_PATTERN
-from di_api.validation.progress import wrong_restarts, wrong_time_outs
+from di_api.validation.progress import wrong_restarts, wrong_scaling, wrong_time_outs
 from di_api.validation.relations.row import Relation, Rule, Whole
 from di_api.validation.scheduling.gang_scheduler import contended_gangs, queue_of_nobody
 from di_api.validation.scheduling.provisioning import MAX_POD_SETS, nodes_of_nobody
@@ -262,6 +262,20 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
                 "self.progressPolicy.action == 'RestartTask'",
                 "message": "tasks goes with action RestartTask",
                 "fieldPath": ".progressPolicy",
+            },
+        ),
+        is_all=False,
+    ),
+    Relation(
+        errors=lambda whole: wrong_scaling(whole.spec, whole.tasks),
+        rules=(
+            {
+                "rule": "!has(self.idlePolicy) || self.idlePolicy.action != 'ScaleDown' || "
+                "!self.preemptible && has(self.tasks) && self.tasks.exists(t, "
+                "t.type == 'learner' && has(t.minReplicas) && !(has(t.scalable) && t.scalable))",
+                "message": "ScaleDown needs a task of type learner with minReplicas that is not "
+                "scalable, in a job that is not preemptible",
+                "fieldPath": ".idlePolicy.action",
             },
         ),
         is_all=False,

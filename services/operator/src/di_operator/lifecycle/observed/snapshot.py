@@ -117,6 +117,8 @@ class Snapshot:
     """
     suspend_idle_jobs: bool
     """Whether the operator may suspend the job by its idlePolicy."""
+    scale_down_idle_jobs: bool
+    """Whether the operator may scale down the job by its idlePolicy."""
     placement: Placement | None
     """Nodes of the replicas; None for a job that the cluster's scheduler places."""
     tasks: tuple[Task, ...]

@@ -43,6 +43,8 @@ class Sources:
     """Targets that jobs may notify; None if notifications are off."""
     suspend_idle_jobs: bool = False
     """Whether the operator may suspend jobs by their idlePolicy."""
+    scale_down_idle_jobs: bool = False
+    """Whether the operator may scale down jobs by their idlePolicy."""
     kueue: Kueue | None = None
     """State of Kueue and of the job's Workloads; None if not read yet."""
     aggregator: Template | None = None

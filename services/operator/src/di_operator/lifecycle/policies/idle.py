@@ -5,14 +5,17 @@ reports, and every report in it has the share: nothing is assumed for a time wit
 begins again with a start of the job's pods, with a changed spec, and after a time in which reports
 could not arrive.
 
-The condition is written first, and the suspension follows from what was written.
+The condition is written first, and the suspension or the step of `ScaleDown` follows from what was
+written. A step changes the spec, so the next one needs a whole new window; the policy never adds
+replicas.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, assert_never
 
 from di_api.field_error import mapping
 from di_api.phase import Phase
@@ -23,6 +26,7 @@ from di_operator.kueue.multikueue import prebuilt_workload
 from di_operator.lifecycle.observed.reported import read_number
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.policies.idle_scaling import ScaleDown, scale_down
 from di_operator.lifecycle.policies.pending_timeout import is_short
 from di_operator.lifecycle.policies.progress import AWAY_LOOK
 from di_operator.lifecycle.policy import Policy, Report
@@ -35,11 +39,12 @@ SINCE: Final = "idleSince"
 """The field of the status with the time at which the window began."""
 REASON_WAITS: Final = "LearnersWait"
 REASON_SUSPENDED: Final = "SuspendedByPolicy"
+REASON_SCALED: Final = "ScaledDownByPolicy"
 _NOT_IDLE: Final = Aside(
     type=Problem.IDLE,
     value=False,
     reason="LearnersBusy",
-    message="its learners wait less, it was started again, or its reports stopped",
+    message="its learners wait less, it was scaled or started again, or its reports stopped",
 )
 _BUSY: Final = Report(conditions=(_NOT_IDLE,))
 """The report of most jobs: they have no policy."""
@@ -79,13 +84,17 @@ def report_idle(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
     return Report(conditions=(told,), fields={SINCE: since}, is_urgent=since != written)
 
 
-def suspend_idle(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
-    """Suspend a job whose written condition says that its policy does."""
+def act_on_idle(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
+    """Suspend or scale down a job whose written condition announces that."""
     window = _window(snapshot, now) if verdict.phase is Phase.RUNNING else None
-    if window is None or not window.is_over or not _may_suspend(snapshot, window.policy):
+    if window is None or not window.is_over:
         return verdict
-    told = snapshot.status.conditions.get(Problem.IDLE)
-    if told is None or (told["status"], told["reason"]) != ("True", REASON_SUSPENDED):
+    response, told = (
+        _response(snapshot, window.policy),
+        snapshot.status.conditions.get(Problem.IDLE),
+    )
+    announced = (told["status"], told["reason"]) if told is not None else None
+    if response.patch is None or announced != ("True", response.reason):
         return verdict
     patch = Patch(
         resource=DIJOBS,
@@ -93,7 +102,7 @@ def suspend_idle(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict
         name=snapshot.name,
         uid=snapshot.uid,
         resource_version=snapshot.job["metadata"]["resourceVersion"],
-        patch={"spec": {"suspend": True}},
+        patch=response.patch,
     )
     return replace(verdict, actions=(*verdict.actions, patch))
 
@@ -176,10 +185,54 @@ def _is_suspended_by_policy(snapshot: Snapshot) -> bool:
     return is_by_policy and snapshot.spec is not None and snapshot.spec.suspend
 
 
-def _may_suspend(snapshot: Snapshot, policy: IdlePolicy) -> bool:
-    # MultiKueue would not see that the copy of a job in this cluster is suspended.
-    is_allowed = snapshot.suspend_idle_jobs and not prebuilt_workload(snapshot.job)
-    return policy.action is IdleAction.SUSPEND and is_allowed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Response:
+    """What follows when the window is over."""
+
+    reason: str
+    message: str = ""
+    patch: Mapping[str, Any] | None = None
+    """A merge patch of the job; None: it runs on as it is."""
+
+
+def _response(snapshot: Snapshot, policy: IdlePolicy) -> _Response:
+    # MultiKueue would not see that the copy of a job in this cluster has changed.
+    is_ours = not prebuilt_workload(snapshot.job)
+    match policy.action:
+        case IdleAction.NOTIFY:
+            return _Response(reason=REASON_WAITS)
+        case IdleAction.SUSPEND:
+            if snapshot.suspend_idle_jobs and is_ours:
+                return _SUSPENDS
+            return _Response(reason=REASON_WAITS, message=f"{_RUNS_ON}: {_MAY_NOT} suspend it")
+        case IdleAction.SCALE_DOWN:
+            if not (snapshot.scale_down_idle_jobs and is_ours):
+                return _Response(reason=REASON_WAITS, message=f"{_RUNS_ON}: {_MAY_NOT} scale it")
+            step = scale_down(snapshot)
+            return _AT_MINIMUM if step is None else _scales(step)
+        case _:
+            assert_never(policy.action)
+
+
+_RUNS_ON: Final = "it runs on"
+_MAY_NOT: Final = "this operator may not"
+_SUSPENDS: Final = _Response(
+    reason=REASON_SUSPENDED,
+    message="its idlePolicy suspends it",
+    patch={"spec": {"suspend": True}},
+)
+_AT_MINIMUM: Final = _Response(
+    reason=REASON_WAITS, message=f"{_RUNS_ON}: none of its learner tasks can have fewer replicas"
+)
+
+
+def _scales(step: ScaleDown) -> _Response:
+    return _Response(
+        reason=REASON_SCALED,
+        message=f"its idlePolicy scales task {step.task} down from {step.before} to "
+        f"{count_of(step.replicas, 'replica')}",
+        patch=step.patch,
+    )
 
 
 def _told(snapshot: Snapshot, window: _Window) -> Aside:
@@ -188,12 +241,10 @@ def _told(snapshot: Snapshot, window: _Window) -> Aside:
         f"the learners have waited for {policy.waiting_share} percent of the time or more since "
         f"{format_time(window.since)}, for longer than {count_of(policy.seconds, 'second')}"
     )
-    if _may_suspend(snapshot, policy):
-        message = f"{message}; its idlePolicy suspends it"
-    elif policy.action is IdleAction.SUSPEND:
-        message = f"{message}; it runs on: this operator may not suspend it"
-    reason = REASON_SUSPENDED if _may_suspend(snapshot, policy) else REASON_WAITS
-    return Aside(type=Problem.IDLE, value=True, reason=reason, message=message)
+    response = _response(snapshot, policy)
+    if response.message:
+        message = f"{message}; {response.message}"
+    return Aside(type=Problem.IDLE, value=True, reason=response.reason, message=message)
 
 
-IDLE: Final = Policy(amend=suspend_idle, report=report_idle, due=idle_time_left)
+IDLE: Final = Policy(amend=act_on_idle, report=report_idle, due=idle_time_left)

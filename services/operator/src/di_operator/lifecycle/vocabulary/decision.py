@@ -32,8 +32,8 @@ class Settings:
     binds the pods placed by the allocator. ``high_priority_class`` is the PriorityClass of jobs
     with high priority. ``companion_kinds`` are the object kinds that jobs may have as companions.
     ``notification_targets`` are the names of the targets that jobs may notify, None if
-    notifications are off. With ``suspend_idle_jobs`` the operator may suspend jobs by their
-    idlePolicy.
+    notifications are off. With ``suspend_idle_jobs`` and ``scale_down_idle_jobs`` the operator may
+    suspend jobs, and scale them down, by their idlePolicy.
     """
 
     service_domain: str
@@ -47,6 +47,7 @@ class Settings:
     companion_kinds: tuple[CompanionKind, ...] = ()
     notification_targets: frozenset[str] | None = None
     suspend_idle_jobs: bool = False
+    scale_down_idle_jobs: bool = False
 
     def priority_class(self, spec: JobSpec) -> str | None:
         """Return the PriorityClass of the pods of a job, None for the cluster's default."""

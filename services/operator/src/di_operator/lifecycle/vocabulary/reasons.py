@@ -459,8 +459,8 @@ class Problem(_Declared):
         "Idle",
         "Warning",
         "the learners of the [job](lifecycle.md#idle-jobs) have waited for the time of its "
-        "`idlePolicy`. The condition's reason is `LearnersWait`, or `SuspendedByPolicy` if the "
-        "policy suspends the job",
+        "`idlePolicy`. The condition's reason is `LearnersWait`, `SuspendedByPolicy` if the policy "
+        "suspends the job, or `ScaledDownByPolicy` if it removes a learner",
     )
     MEMBER_SILENT = (
         "MemberSilent",
