@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from tensorboardX.proto.event_pb2 import Event
@@ -90,6 +92,47 @@ def test_otlp_metrics_have_values_and_times_as_reported(
     points = collector.points()
     assert points["di.job.loss"] == [(STARTED + i, each) for i, each in enumerate(VALUES)]
     assert [value for _, value in points["di.job.step"]] == [0.0, 100.0, 200.0]
+
+
+@pytest.fixture
+def reached(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, int]]:
+    """Addresses that sockets connect to; looking up a name fails."""
+    found: set[tuple[str, int]] = set()
+    connect, resolve = socket.socket.connect, socket.getaddrinfo
+
+    def connects(self: socket.socket, address: Any) -> None:
+        found.add(address[:2])
+        connect(self, address)
+
+    def resolves(host: str, *rest: Any, **more: Any) -> Any:
+        assert host == "127.0.0.1"
+        return resolve(host, *rest, **more)
+
+    monkeypatch.setattr(socket.socket, "connect", connects)
+    monkeypatch.setattr(socket, "getaddrinfo", resolves)
+    return found
+
+
+@pytest.mark.proves("tracking.md#curves-for-other-tools")
+def test_an_export_connects_to_its_sources_and_destination_alone(
+    di: Di,
+    service: Service,
+    collector: MetricsReceiver,
+    reached: set[tuple[str, int]],
+    tmp_path: Path,
+) -> None:
+    sources = {address_of(di.world.url), address_of(service.url)}
+    assert di("export", "ppo", "-n", "rl", "--tensorboard", str(tmp_path)).code == 0
+    assert reached == sources
+    assert di("export", "ppo", "-n", "rl", "--otlp", collector.url).code == 0
+    assert reached == sources | {address_of(collector.url)}
+
+
+def address_of(url: str) -> tuple[str, int]:
+    found = urlsplit(url)
+    assert found.hostname is not None
+    assert found.port is not None
+    return found.hostname, found.port
 
 
 def test_a_refusal_of_an_otlp_receiver_has_its_reason(
