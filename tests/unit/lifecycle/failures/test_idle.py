@@ -461,10 +461,14 @@ def test_an_elastic_process_group_is_scaled_down() -> None:
 
 
 @pytest.mark.proves("operations.md#values/operator-scaledownidlejobs")
-def test_an_operator_that_may_not_scale_only_reports() -> None:
+@pytest.mark.parametrize("is_of_multikueue", [False, True])
+def test_an_operator_that_may_not_scale_only_reports(is_of_multikueue: bool) -> None:
     cluster = elastic()
-    cluster.scale_down_idle_jobs = False
+    cluster.scale_down_idle_jobs = is_of_multikueue
     cluster.suspend_idle_jobs = True
+    if is_of_multikueue:
+        label = {"kueue.x-k8s.io/prebuilt-workload-name": "w"}
+        cluster.job["metadata"]["annotations"] = label
     waits(cluster, 1200)
     condition = cluster.condition("Idle")
     assert (condition["reason"], replicas(cluster)) == ("LearnersWait", [4, 2])
