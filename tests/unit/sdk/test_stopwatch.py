@@ -7,6 +7,7 @@ import pytest
 from di_orchestrator.training_run.report import MAX_OBSERVATIONS, faults_of
 from di_orchestrator.training_run.stopwatch import LAPS, Lap, Observations, Stopwatch, Window
 from tests.unit.sdk.conftest import Clock
+from tests.unit.sdk.trainings import make
 
 
 @pytest.mark.proves("sdk.md#reference/waiting-abstractcontextmanager-none")
@@ -94,3 +95,26 @@ def test_times_too_short_to_measure_are_within_the_bounds() -> None:
     seen.add(Lap(1, 1e-15, 0), nodes=1, replicas=1, kind="")
     seen.add(Lap(2, 1, 0, 2.0), nodes=1, replicas=1, kind="")
     assert faults_of({"observations": seen.raw()}) == []
+
+
+@pytest.mark.proves("sdk.md#reference/worked-none")
+@pytest.mark.usefixtures("term")
+def test_after_its_work_an_iteration_waits_until_the_next_begins(clock: Clock) -> None:
+    with make(clock) as run:
+        for step in range(5):
+            run.iteration(8)
+            clock.pass_(1)
+            run.worked()
+            clock.pass_(3)
+            run.report(step)
+        assert run.waiting_share == 0.75
+
+
+@pytest.mark.proves("sdk.md#reference/stale-share-float")
+@pytest.mark.usefixtures("term")
+def test_the_share_of_stale_samples_is_of_all_that_came(clock: Clock) -> None:
+    with make(clock) as run:
+        for _ in range(4):
+            with run.iteration(30, stale=10):
+                clock.pass_(1)
+        assert run.stale_share == 0.25

@@ -487,27 +487,3 @@ def test_a_restored_training_reports_its_restore_time(clock: Clock, tmp_path: Pa
             run.report(4)
         assert ("restoreSeconds" in told.reports[-1]) == (restored is not None)
     assert 0 < told.reports[-1]["restoreSeconds"] < 24 * 3600
-
-
-# ------------------------------------------------------------ advice
-@pytest.mark.proves("sdk.md#reference/worked-none")
-@pytest.mark.usefixtures("term")
-def test_after_its_work_an_iteration_waits_until_the_next_begins(clock: Clock) -> None:
-    with make(clock) as run:
-        for step in range(5):
-            run.iteration(8)
-            clock.pass_(1)
-            run.worked()
-            clock.pass_(3)
-            run.report(step)
-        assert run.waiting_share == 0.75
-
-
-@pytest.mark.proves("sdk.md#reference/stale-share-float")
-@pytest.mark.usefixtures("term")
-def test_the_share_of_stale_samples_is_of_all_that_came(clock: Clock) -> None:
-    with make(clock) as run:
-        for _ in range(4):
-            with run.iteration(30, stale=10):
-                clock.pass_(1)
-        assert run.stale_share == 0.25
