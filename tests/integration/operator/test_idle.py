@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -14,16 +15,16 @@ from tests.integration.operator_testbed import Object, Testbed, condition, task,
 pytestmark = pytest.mark.usefixtures("crd")
 
 _SECONDS = 60
-_POLICY = {"waitingShare": 80, "seconds": _SECONDS, "action": "Suspend"}
+_POLICY = {"waitingShare": 80, "seconds": _SECONDS}
 
 
-def _job() -> Object:
-    learner = {**task("learner"), "type": "learner"}
+def _job(action: str = "Suspend", **learner: Any) -> Object:
+    learner = {**task("learner"), "type": "learner", **learner}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": {"name": "idle"},
-        "spec": {"idlePolicy": _POLICY, "tasks": [learner]},
+        "spec": {"idlePolicy": {**_POLICY, "action": action}, "tasks": [learner]},
     }
 
 
@@ -53,8 +54,8 @@ async def _window(testbed: Testbed, share: float) -> datetime:
     return found
 
 
-async def _runs(testbed: Testbed) -> None:
-    await testbed.submit(_job())
+async def _runs(testbed: Testbed, job: Object | None = None) -> None:
+    await testbed.submit(job or _job())
 
     async def is_running() -> bool:
         return ((await testbed.job("idle")).get("status") or {}).get("phase") == "Running"
@@ -102,3 +103,27 @@ async def test_a_job_whose_learners_train_meanwhile_is_not_suspended(testbed: Te
         found = {each["type"]: each["status"] for each in job["status"]["conditions"]}
         assert found.get("Idle") != "True"
         assert not job["spec"].get("suspend")
+
+
+@pytest.mark.proves("lifecycle.md#fewer-learners")
+@with_testbed
+async def test_a_job_whose_learners_wait_gets_fewer_of_them(testbed: Testbed) -> None:
+    async with testbed.operator(scale_down_idle_jobs=True):
+        await _runs(testbed, _job("ScaleDown", replicas=3, minReplicas=2))
+        before = (await testbed.job("idle"))["spec"]
+        since = await _window(testbed, 0.9)
+        await _report(testbed, 0.9, since + timedelta(seconds=_SECONDS + 1))
+
+        async def is_scaled() -> bool:
+            return bool((await testbed.job("idle"))["spec"]["tasks"][0]["replicas"] == 2)
+
+        await testbed.until(is_scaled, "the job to be scaled down")
+
+        async def has_one_pod_less() -> bool:
+            status = (await testbed.job("idle"))["status"]
+            return bool(status["phase"] == "Running" and status.get("readyReplicas") == 2)
+
+        await testbed.until(has_one_pod_less, "a pod of it to end")
+        (learner,) = before["tasks"]
+        after = (await testbed.job("idle"))["spec"]
+        assert after == {**before, "tasks": [{**learner, "replicas": 2}]}

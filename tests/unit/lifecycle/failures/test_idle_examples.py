@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.unit.lifecycle.cluster_model import ClusterModel, running, task
+from tests.unit.lifecycle.failures.idle_jobs import is_idle
 
 REPORTS = json.loads(Path(__file__).with_name("example_reports.json").read_text())
 """Seconds since the first report, and `learnerWaitFrac`, of one run of each example by
@@ -27,11 +28,6 @@ def policy() -> Any:
 def training() -> ClusterModel:
     """A job with the policy, which has run for a minute."""
     return running(task("learner"), task("collector", 2), idlePolicy=policy()).wait(60)
-
-
-def is_idle(cluster: ClusterModel) -> bool:
-    found = {each["type"]: each["status"] for each in cluster.status["conditions"]}
-    return found.get("Idle") == "True"
 
 
 @pytest.mark.parametrize("example", REPORTS)

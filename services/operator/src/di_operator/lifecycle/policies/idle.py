@@ -7,26 +7,29 @@ could not arrive.
 
 The condition is written first, and the suspension or the step of `ScaleDown` follows from what was
 written. A step changes the spec, so the next one needs a whole new window; the policy never adds
-replicas.
+replicas. Its condition stays True until the next report, so that others can read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, assert_never
+from typing import Final
 
 from di_api.field_error import mapping
 from di_api.phase import Phase
-from di_api.spec import IdleAction, IdlePolicy
+from di_api.spec import IdlePolicy
 from di_api.timestamps import format_time
 from di_kube.resources import DIJOBS
-from di_operator.kueue.multikueue import prebuilt_workload
 from di_operator.lifecycle.observed.reported import read_number
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict, count_of
-from di_operator.lifecycle.policies.idle_scaling import ScaleDown, scale_down
+from di_operator.lifecycle.policies.idle_response import (
+    REASON_SCALED,
+    REASON_SUSPENDED,
+    response_to_idle,
+    step_message,
+)
 from di_operator.lifecycle.policies.pending_timeout import is_short
 from di_operator.lifecycle.policies.progress import AWAY_LOOK
 from di_operator.lifecycle.policy import Policy, Report
@@ -37,9 +40,6 @@ from di_operator.lifecycle.vocabulary.timestamps import parse_time
 
 SINCE: Final = "idleSince"
 """The field of the status with the time at which the window began."""
-REASON_WAITS: Final = "LearnersWait"
-REASON_SUSPENDED: Final = "SuspendedByPolicy"
-REASON_SCALED: Final = "ScaledDownByPolicy"
 _NOT_IDLE: Final = Aside(
     type=Problem.IDLE,
     value=False,
@@ -74,6 +74,8 @@ def report_idle(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
     present = tuple(kept(conditions, Problem.IDLE))
     if _is_suspended_by_policy(snapshot):
         return Report(conditions=present)
+    if policy is not None and _is_scaled_by_policy(snapshot, policy, now):
+        return Report(conditions=present, is_urgent=written is not None)
     if snapshot.is_frozen or (policy is not None and _awaits_reports(snapshot, policy, now)):
         return Report(conditions=present, fields={} if written is None else {SINCE: written})
     window = _window(snapshot, now) if verdict.phase is Phase.RUNNING else None
@@ -90,7 +92,7 @@ def act_on_idle(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
     if window is None or not window.is_over:
         return verdict
     response, told = (
-        _response(snapshot, window.policy),
+        response_to_idle(snapshot, window.policy),
         snapshot.status.conditions.get(Problem.IDLE),
     )
     announced = (told["status"], told["reason"]) if told is not None else None
@@ -185,54 +187,19 @@ def _is_suspended_by_policy(snapshot: Snapshot) -> bool:
     return is_by_policy and snapshot.spec is not None and snapshot.spec.suspend
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Response:
-    """What follows when the window is over."""
-
-    reason: str
-    message: str = ""
-    patch: Mapping[str, Any] | None = None
-    """A merge patch of the job; None: it runs on as it is."""
-
-
-def _response(snapshot: Snapshot, policy: IdlePolicy) -> _Response:
-    # MultiKueue would not see that the copy of a job in this cluster has changed.
-    is_ours = not prebuilt_workload(snapshot.job)
-    match policy.action:
-        case IdleAction.NOTIFY:
-            return _Response(reason=REASON_WAITS)
-        case IdleAction.SUSPEND:
-            if snapshot.suspend_idle_jobs and is_ours:
-                return _SUSPENDS
-            return _Response(reason=REASON_WAITS, message=f"{_RUNS_ON}: {_MAY_NOT} suspend it")
-        case IdleAction.SCALE_DOWN:
-            if not (snapshot.scale_down_idle_jobs and is_ours):
-                return _Response(reason=REASON_WAITS, message=f"{_RUNS_ON}: {_MAY_NOT} scale it")
-            step = scale_down(snapshot)
-            return _AT_MINIMUM if step is None else _scales(step)
-        case _:
-            assert_never(policy.action)
-
-
-_RUNS_ON: Final = "it runs on"
-_MAY_NOT: Final = "this operator may not"
-_SUSPENDS: Final = _Response(
-    reason=REASON_SUSPENDED,
-    message="its idlePolicy suspends it",
-    patch={"spec": {"suspend": True}},
-)
-_AT_MINIMUM: Final = _Response(
-    reason=REASON_WAITS, message=f"{_RUNS_ON}: none of its learner tasks can have fewer replicas"
-)
-
-
-def _scales(step: ScaleDown) -> _Response:
-    return _Response(
-        reason=REASON_SCALED,
-        message=f"its idlePolicy scales task {step.task} down from {step.before} to "
-        f"{count_of(step.replicas, 'replica')}",
-        patch=step.patch,
+def _is_scaled_by_policy(snapshot: Snapshot, policy: IdlePolicy, now: datetime) -> bool:
+    """Return whether the announced step was the last change, and no report has come since."""
+    told, at = snapshot.status.conditions.get(Problem.IDLE), snapshot.status.reported.waiting_at
+    if told is None or (told["status"], told["reason"]) != ("True", REASON_SCALED):
+        return False
+    since = parse_time(told["lastTransitionTime"])
+    if snapshot.spec is None or at is None or since is None:
+        return False
+    is_done = any(
+        told["message"].endswith(step_message(each.name, each.replicas + 1, each.replicas))
+        for each in snapshot.spec.tasks
     )
+    return is_done and at <= since and not _is_old(policy, at, now)
 
 
 def _told(snapshot: Snapshot, window: _Window) -> Aside:
@@ -241,7 +208,7 @@ def _told(snapshot: Snapshot, window: _Window) -> Aside:
         f"the learners have waited for {policy.waiting_share} percent of the time or more since "
         f"{format_time(window.since)}, for longer than {count_of(policy.seconds, 'second')}"
     )
-    response = _response(snapshot, policy)
+    response = response_to_idle(snapshot, policy)
     if response.message:
         message = f"{message}; {response.message}"
     return Aside(type=Problem.IDLE, value=True, reason=response.reason, message=message)
