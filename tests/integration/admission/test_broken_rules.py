@@ -305,6 +305,14 @@ BROKEN: dict[str, tuple[Object, str]] = {
         "spec.artifacts[0].path",
     ),
     "spec.code.configMap: ": (tasks(code={**CODE, "configMap": "-a"}), "spec.code.configMap"),
+    "spec.code.persistentVolumeClaim: ": (
+        tasks(code={**CODE, "persistentVolumeClaim": "A"}),
+        "spec.code.persistentVolumeClaim",
+    ),
+    "spec.code.parts: ": (
+        tasks(code={**CODE, "parts": 2, "persistentVolumeClaim": "shared"}),
+        "spec.code.parts",
+    ),
     "spec.code.sha256: ": (tasks(code={**CODE, "sha256": "a"}), "spec.code.sha256"),
     "spec.code.persistentVolumeClaim: ": (
         tasks(code={**CODE, "persistentVolumeClaim": "-a"}),

@@ -124,7 +124,12 @@ SPEC_CHANGES: dict[str, tuple[object, ...]] = {
     "activeDeadlineSeconds": (200, None),
     "pendingTimeoutSeconds": (200, None),
     "progressPolicy": ({"timeoutSeconds": 200}, {"timeoutSeconds": 100, "action": "FailJob"}, None),
-    "idlePolicy": ({"waitingShare": 90}, {"waitingShare": 80, "action": "Suspend"}, None),
+    "idlePolicy": (
+        {"waitingShare": 90},
+        {"waitingShare": 80, "action": "Suspend"},
+        {"waitingShare": 80, "action": "ScaleDown"},
+        None,
+    ),
     "ttlSecondsAfterFinished": (200, None),
 }
 TASK_CHANGES: dict[str, tuple[object, ...]] = {
