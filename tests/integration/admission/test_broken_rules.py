@@ -314,11 +314,6 @@ BROKEN: dict[str, tuple[Object, str]] = {
         "spec.code.parts",
     ),
     "spec.code.sha256: ": (tasks(code={**CODE, "sha256": "a"}), "spec.code.sha256"),
-    "spec.code.persistentVolumeClaim: ": (
-        tasks(code={**CODE, "persistentVolumeClaim": "-a"}),
-        "spec.code.persistentVolumeClaim",
-    ),
-    "spec.code.parts: ": (tasks(code={**CODE, **CLAIM, "parts": 2}), "spec.code.parts"),
     "spec.code.path: must": (tasks(code={**CODE, "path": "/a/../b"}), "spec.code.path"),
     "spec.code.requirements: ": (
         tasks(code={**CODE, "requirements": "/a"}),
