@@ -48,7 +48,7 @@ class Browser:
     def open(self, path: str, *, live: bool = True) -> None:
         """Go to a page, and wait until its stream of changes is open, if it has one."""
         self.driver.get(f"{self.root}{path}")
-        if live:
+        if live and self.run("return !!document.body.dataset.topic"):
             self.until_live()
 
     def until_live(self) -> None:

@@ -13,6 +13,13 @@ from tests.fakes.history import Service
 Object = dict[str, Any]
 GONE = "ppo-hopper"
 GONE_UID = "uid-ppo-hopper"
+SEEDS = tuple(
+    (f"{program}-walker-{seed}", seed, lr, most)
+    for program, lr, most in (("ppo", "3e-4", 3400), ("sac", "1e-3", 4600))
+    for seed in range(1, 6)
+)
+"""Deleted jobs of two programs: their names, seeds, learning rates, and about their last return."""
+COMPARED = "&".join(f"job=rl/{name}" for name, *_ in SEEDS)
 _DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -32,6 +39,13 @@ def fill(service: Service) -> None:
         service.answers[f"{gone}/logs/{GONE}-{pod}"] = "".join(
             f"2026-03-01T08:30:{line:02}Z episode {line}  return {3 * line}\n" for line in range(40)
         )
+    for name, seed, lr, most in SEEDS:
+        path = f"/v1/jobs/rl/{name}"
+        service.answers[path] = _seed(name, seed)
+        service.answers[f"{path}/series"] = {
+            "samples": [_walker(each, seed, most) for each in range(1, 120)]
+        }
+        service.answers[f"{path}/revisions/1"] = _program(name.partition("-")[0], seed, lr)
     service.answers["/v1/jobs"] = {"jobs": [_gone()["job"], _shown()["job"]]}
     service.answers["/v1/placements"] = {"placements": _everywhere()}
     service.answers["/v1/usage"] = _usage()
@@ -178,6 +192,36 @@ def _hopper(point: int) -> Object:
     at = _DAY + timedelta(hours=7, minutes=2 * point)
     values = {"episodeReturn": 3000 * point / (point + 20) + rng.gauss(0, 90)}
     return {"at": at.isoformat(), "values": values}
+
+
+def _seed(name: str, seed: int) -> Object:
+    return {
+        "job": {
+            **{"name": name, "namespace": "rl", "uid": f"uid-{name}", "owner": "kubectl-create"},
+            **{"phase": "Succeeded", "created": _at("05:00:00"), "completed": _at("07:00:00")},
+            "deleted": _at("08:00:00"),
+        },
+        "timeline": [_entry("deleted", "08:00:00")],
+        "revisions": [{"number": 1, "at": _at("05:00:00"), "who": "kubectl-create"}],
+        "placements": [
+            _place(name, ("learner", 0, f"gpu-{seed}", 1, "05:00:30", "07:00:00", "Succeeded"))
+        ],
+        "logs": [],
+    }
+
+
+def _walker(point: int, seed: int, most: int) -> Object:
+    rng = random.Random(1000 * most + 100 * seed + point)
+    at = _DAY + timedelta(hours=5, minutes=point)
+    end = most * (0.8 + 0.08 * seed)
+    gain = end / (1 + math.exp(-7 * (point / 120 - 0.3 - 0.03 * seed))) + rng.gauss(0, 140)
+    values = {"step": 1000 * point, "envSteps": 8000 * point, "episodeReturn": gain}
+    return {"at": at.isoformat(), "values": values | {"loss": 3.0 / point + rng.random() / 20}}
+
+
+def _program(program: str, seed: int, lr: str) -> Object:
+    args = [f"{program}.py", "--env", "Walker2d-v5", "--lr", lr, "--seed", str(seed)]
+    return {"spec": {"tasks": [{"type": "learner", "args": args}]}}
 
 
 def _manifest(replicas: int) -> Object:

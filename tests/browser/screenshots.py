@@ -25,6 +25,7 @@ PICTURES = {
     "dashboard-failed": (f"/jobs/rl/{scene.FAILED}", WIDE, False),
     "dashboard-gone": (f"/jobs/rl/{past.GONE}?uid={past.GONE_UID}", WIDE, False),
     "dashboard-cluster": ("/cluster", (1280, 1500), True),
+    "dashboard-compare": (f"/compare?{past.COMPARED}&smooth=0.6", (1280, 1180), False),
     "dashboard-usage": ("/usage?by=user&days=30", (1280, 620), False),
     "dashboard-logs": (
         f"/jobs/rl/{scene.SHOWN}/logs?pod={scene.SHOWN}-learner-0&pod={scene.SHOWN}-collector-0",

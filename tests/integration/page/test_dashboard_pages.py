@@ -39,6 +39,7 @@ VIEWS = (
     f"/jobs/rl/{past.GONE}?uid={past.GONE_UID}",
     "/ended",
     "/usage?by=user&days=30",
+    f"/compare?{past.COMPARED}",
     f"/jobs/rl/{scene.SHOWN}/revisions/2",
     f"/jobs/rl/{past.GONE}/ended-logs?uid={past.GONE_UID}",
     "/jobs/rl/nobody",

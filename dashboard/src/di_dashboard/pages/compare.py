@@ -266,6 +266,7 @@ def _plot_json(page: ComparisonPage, choice: Choice, axis: Axis) -> Markup:
             "title": page.metric,
             "axis": axis.value,
             "log": choice.is_log,
+            "metrics": page.metrics,
             "lines": [each.as_json() for each in page.lines],
         },
         separators=(",", ":"),

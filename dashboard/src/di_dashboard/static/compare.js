@@ -7,7 +7,7 @@
   const AXES = { "step": "step", "env-step": "environment step", "time": "time since the first report" };
   let plot = null;
 
-  const read = () => JSON.parse(document.getElementById("plot-data")?.textContent || '{"lines":[]}');
+  const read = () => JSON.parse(document.getElementById("plot-data")?.textContent || '{"lines":[],"metrics":[]}');
   const span = (seconds) => seconds < 120 ? shown(seconds) + " s" : seconds < 7200 ? shown(seconds / 60) + " min" : shown(seconds / 3600) + " h";
   const placeOf = (told, at) => told.axis === "time" ? span(at) : shown(at);
   const paint = (line) => colour("--k" + line.number % 6);
@@ -63,10 +63,19 @@
     hooks: { setCursor: [tell(told, all)] },
   });
 
+  // The reader's choice stays while an earlier answer arrives: only new names are added.
+  const offer = (told) => {
+    const select = document.getElementById("metric");
+    const known = new Set([...select.options].map((each) => each.value));
+    for (const name of told.metrics) if (!known.has(name)) select.append(new Option(name));
+    if (!new URLSearchParams(location.search).has("metric") && document.activeElement !== select) select.value = told.title;
+  };
   const draw = () => {
     plot?.destroy();
     plot = null;
-    const told = read(), place = document.getElementById("plot"), button = document.getElementById("compare-png");
+    const told = read();
+    offer(told);
+    const place = document.getElementById("plot"), button = document.getElementById("compare-png");
     if (button) button.hidden = !told.lines.length;
     document.body.dataset.lines = told.lines.length;
     if (!place || !told.lines.length) return;
