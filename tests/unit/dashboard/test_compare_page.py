@@ -221,9 +221,12 @@ def test_another_metric_and_no_metric_at_all(asking: Page, service: Service) -> 
 
 def test_a_history_that_refuses_leaves_what_the_cluster_has(asking: Page, service: Service) -> None:
     service.status = 503
-    text = asking.get("/compare?job=rl/grpo-7b&job=rl/half").text
+    text = asking.get("/compare?job=rl/grpo-7b&job=rl/half&job=rl/ppo-1").text
     assert "The history is away" in text
     assert "grpo-7b" in text
+    assert "rl/ppo-1 is not in the cluster, and its history is not known." in text
+    assert "(any more)" not in text
+    assert asking.get("/compare?job=rl/ppo-1&job=rl/ppo-2").status_code == 503
 
 
 @pytest.mark.proves("dashboard.md#comparing-jobs")

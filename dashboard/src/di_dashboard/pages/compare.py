@@ -148,10 +148,10 @@ def _compared(choice: Choice) -> _Compared:
     here = parts()
     read, notes = _read(choice.jobs)
     missing = [each for each in read if each.job is None and not each.told.value]
-    notes += [f"There is no job {each.chosen.query} (any more)." for each in missing]
+    notes += [_absence(each) for each in missing]
     read = [each for each in read if each not in missing]
     if not read:
-        abort(404, " ".join(notes))
+        abort(503 if any(each.told.wrong for each in missing) else 404, " ".join(notes))
     metrics = metrics_of(each.reports for each in read)
     wanted = choice.metric or next(iter(metrics), USUAL)
     specs, of_specs = _specs(read)
@@ -184,6 +184,13 @@ def _compared(choice: Choice) -> _Compared:
         metrics=metrics,
         is_over=not missing and not of_specs and all(each.is_over for each in read),
     )
+
+
+def _absence(read: _Read) -> str:
+    """Return that a job is not in the cluster, and whether it was there before."""
+    if read.told.wrong:
+        return f"{read.chosen.query} is not in the cluster, and its history is not known."
+    return f"There is no job {read.chosen.query} (any more)."
 
 
 def _read(jobs: Sequence[Chosen]) -> tuple[list[_Read], list[str]]:
