@@ -306,7 +306,7 @@ def test_a_fast_worker_asks_for_many_at_once(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("ahead", "lease", "most"), [(1.0, 60, 10), (6.0, 60, 60), (60.0, 60, 128), (60.0, 20, 50)]
 )
-def test_a_worker_asks_for_the_seconds_of_work_that_it_is_told(
+def test_a_worker_asks_for_the_seconds_of_work_of_the_last_response(
     clock: Clock, ahead: float, lease: float, most: int
 ) -> None:
     source = Source(ahead)

@@ -17,7 +17,7 @@ from di_orchestrator.server.exchange import Patience, Request, ask
 T = TypeVar("T")
 
 DEFAULT_AHEAD = 2.0
-"""Seconds of work that a worker asks for while it is not told how many."""
+"""Seconds of work that a worker asks for before it knows better."""
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -20,6 +18,7 @@ from di_history.usage.prices import Prices
 from di_history.usage.states import State
 from di_history.usage.sums import HOUR, By, Held, Job, Usage, clipped, joined, months, usage
 from di_history.usage.useful import Use
+from di_kube.wire import collector_paused
 from di_service.problems import Busy, Malformed
 
 _DECIMALS: Final = 6
@@ -98,7 +97,7 @@ class UsageAnswers:
                 "other requests for usage are running, try again", retry_after=_RETRY_SECONDS
             )
         try:
-            with _without_collections():
+            with collector_paused():
                 held, jobs = read_usage(self._engine, query.asked)
                 return answer_of(query, held, jobs, self._prices)
         except TooMany as error:
@@ -107,20 +106,6 @@ class UsageAnswers:
             ) from error
         finally:
             self._turn.release()
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Pause the search for cycles: an answer makes a million objects and no cycle, and the search
-    would take a sixth of its time.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def answer_of(query: Query, held: list[Held], jobs: Mapping[str, Job], prices: Prices) -> Object:

@@ -42,7 +42,7 @@ REQUESTS_A_SECOND: Final = 100
 shards at once.
 """
 LEAST_AHEAD: Final = 1.0
-"""Seconds of work that a worker of few is told to ask for."""
+"""Seconds of work that a worker should ask for at once, if there are few."""
 RETRY_SECONDS: Final = 1
 """Seconds after which a worker without a shard should ask again."""
 NEW_SECONDS: Final = 10
