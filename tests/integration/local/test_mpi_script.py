@@ -15,7 +15,11 @@ from di_api.spec import Framework, ProcessGroup, Task, TaskType
 from di_operator.builders.mpi import mpi_environment, with_mpi
 from tests.waiting import wait_until
 
-SSHD = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+SSHD = """
+trap 'exit 0' TERM
+echo sshd >> "$CALLS"
+while :; do sleep 0.05; done
+"""
 SSH_KEYGEN = "echo ssh-ed25519 AAAA"
 SSH = """
 host=$3
@@ -120,7 +124,8 @@ def test_a_failed_command_of_mpi_fails_its_pod_and_ends_no_other(tmp_path: Path)
 def test_another_pod_of_mpi_ends_when_the_launcher_asks(tmp_path: Path) -> None:
     pod = Pod(tmp_path, index=1)
     with pod.running() as process:
-        wait_until((pod.files / "enter").exists)
+        # sshd starts after all files are written, so real sessions come later, too.
+        wait_until(lambda: "sshd" in pod.called())
         enter = {
             "PATH": os.environ["PATH"],
             "SSH_ORIGINAL_COMMAND": "echo $DI_MPI_INDEX${DI_MPI_KEY:-}",
@@ -139,7 +144,8 @@ def test_sigterm_in_another_pod_of_mpi_reaches_the_processes(
 ) -> None:
     pod = Pod(tmp_path, index=1)
     with pod.running() as process:
-        wait_until((pod.files / "enter").exists)
+        # sshd starts after all files are written, so real sessions come later, too.
+        wait_until(lambda: "sshd" in pod.called())
         held = "exec sh -c 'trap \"exit 7\" TERM; touch $CALLS.up; while :; do sleep 0.05; done'"
         environment = {**pod.environment, "SSH_ORIGINAL_COMMAND": held}
         with subprocess.Popen(["sh", str(pod.files / "enter")], env=environment) as session:
