@@ -123,6 +123,7 @@ def test_a_trial_that_is_behind_gets_sigterm_and_the_next_one_runs(tmp_path: Pat
     program = (
         "import signal, sys\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(print('saved', flush=True)))\n"
+        "print('up', flush=True)\n"
         "signal.pause()"
     )
 
@@ -132,11 +133,11 @@ def test_a_trial_that_is_behind_gets_sigterm_and_the_next_one_runs(tmp_path: Pat
             sweep = _Sweep(here, _sweep(program, earlyStopping=halving))
             running = asyncio.create_task(sweep.run())
             await here.until(lambda: sweep.is_running(0, 1))
-            await here.until(lambda: here.is_ready("tiny-1-learner-0"))
+            await here.until(lambda: here.said("tiny-1-learner-0") == "up\n")
             sweep.report(0, step=10, score=5.0)
             sweep.report(1, step=11, score=4.0)
             await here.until(lambda: sweep.is_running(0, 2))
-            assert here.said("tiny-1-learner-0") == "saved\n"
+            assert here.said("tiny-1-learner-0") == "up\nsaved\n"
             sweep.interrupts()
             outcome = await running
             assert outcome.is_interrupted

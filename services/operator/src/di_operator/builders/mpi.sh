@@ -40,6 +40,7 @@ fi
 exec 3<&0
 sh -c "\$SSH_ORIGINAL_COMMAND" <&3 &
 touch $files/sessions/\$!
+[ ! -e $files/stopping ] || kill -TERM \$!
 code=0
 wait \$! || code=\$?
 rm -f $files/sessions/\$!
@@ -85,7 +86,8 @@ end_sessions() {
 }
 
 if [ "$DI_MPI_INDEX" != 0 ]; then
-  trap 'end_sessions; touch "$files/ended"' TERM INT
+  # A session that begins now finds the first file, or is in the list.
+  trap 'touch "$files/stopping"; end_sessions; touch "$files/ended"' TERM INT
   while [ ! -e "$files/ended" ]; do
     kill -0 "$server" 2> /dev/null || fail "sshd has ended"
     sleep 0.2 &
