@@ -9,13 +9,15 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from di_cli.exit_codes import ExitCode
+from di_cli.main import run
 from di_cluster.builds.images import Image
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
@@ -188,6 +190,20 @@ def shell(kubectl: Kubectl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PATH", str(kubectl.program.parent), prepend=os.pathsep)
     monkeypatch.delenv("DI_HISTORY_URL", raising=False)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def said(shell: None, namespace: str, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a command of `di` in the test's namespace, which has to succeed; returns its output."""
+
+    def command(*line: str) -> str:
+        capsys.readouterr()
+        code = run([*line, "--namespace", namespace])
+        captured = capsys.readouterr()
+        assert code == ExitCode.DONE, captured.err
+        return captured.out
+
+    return command
 
 
 @contextmanager

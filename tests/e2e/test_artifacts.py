@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from di_cli.exit_codes import ExitCode
-from di_cli.main import run
 from tests.e2e.claims import claim_of
 from tests.e2e.jobs import job, task
 from tests.e2e.kubectl import Kubectl
@@ -52,7 +50,7 @@ def test_each_pod_leaves_files_in_a_folder_of_its_own(
     namespace: str,
     python_image: str,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    said: Callable[..., str],
 ) -> None:
     tasks = [
         task("learner", image=python_image, program=RESULT),
@@ -63,13 +61,6 @@ def test_each_pod_leaves_files_in_a_folder_of_its_own(
     artifact = {"name": "results", "path": "/results", "persistentVolumeClaim": claim}
     spec = {"artifacts": [artifact], "cleanPodPolicy": "All"}
     kubectl.apply(job("leaves", namespace=namespace, tasks=tasks, **spec))
-
-    def said(*line: str) -> str:
-        capsys.readouterr()
-        code = run([*line, "--namespace", namespace])
-        captured = capsys.readouterr()
-        assert code == ExitCode.DONE, captured.err
-        return captured.out
 
     def listed() -> set[tuple[str, str]]:
         rows = [line.split() for line in said("artifacts", "leaves").splitlines()[1:]]
@@ -112,20 +103,13 @@ def test_files_on_a_claim_are_copied_while_the_job_runs_and_after_its_end(
     namespace: str,
     python_image: str,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    said: Callable[..., str],
 ) -> None:
     learner = task("learner", image=python_image, program=PROGRAM)
     # A folder of the node belongs to root.
     learner["template"]["spec"]["containers"][0]["securityContext"] = {"runAsUser": 0}
     spec = {"checkpoint": {"persistentVolumeClaim": claim}, "cleanPodPolicy": "All"}
     kubectl.apply(job("keeps", namespace=namespace, tasks=[learner], **spec))
-
-    def said(*line: str) -> str:
-        capsys.readouterr()
-        code = run([*line, "--namespace", namespace])
-        captured = capsys.readouterr()
-        assert code == ExitCode.DONE, captured.err
-        return captured.out
 
     def listed() -> list[list[str]]:
         return [line.rsplit(maxsplit=4) for line in said("artifacts", "keeps").splitlines()[1:]]

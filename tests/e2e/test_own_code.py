@@ -35,18 +35,12 @@ def test_a_folder_runs_in_an_image_with_python_and_a_push_replaces_its_code(
     python_image: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    said: Callable[..., str],
 ) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "train.py").write_text(PROGRAM)
     words = tmp_path / "lib" / "words.py"
     words.write_text("FIRST = 'before'\n")
-
-    def said(*line: str) -> str:
-        capsys.readouterr()
-        code = run([*line, "--namespace", namespace])
-        captured = capsys.readouterr()
-        assert code == ExitCode.DONE, captured.err
-        return captured.out
 
     def lines(first: str) -> Callable[[], bool]:
         wanted = [f"{first} collector {rank} /code" for rank in (1, 2, 3)]
@@ -115,19 +109,13 @@ def test_a_bundle_of_30_mib_runs_from_a_claim(
     python_image: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    said: Callable[..., str],
 ) -> None:
     data = os.urandom(30 << 20)
     expected = f"{len(data)} {hashlib.sha256(data).hexdigest()}"
     (tmp_path / "data.bin").write_bytes(data)
     program = tmp_path / "train.py"
     program.write_text(LARGE.replace("WORD", "'before'"))
-
-    def said(*line: str) -> str:
-        capsys.readouterr()
-        code = run([*line, "--namespace", namespace])
-        captured = capsys.readouterr()
-        assert code == ExitCode.DONE, captured.err
-        return captured.out
 
     with claim_of(kubectl, namespace, "bundles", "200Mi") as claim:
         kubectl(

@@ -244,10 +244,10 @@ def targets(results: Results) -> Iterator[Target]:
         latency = found["latency_ms"]
         yield Target(what="admission, 200/s, p50", value=latency["p50"], bound=3, unit="ms")
         yield Target(what="same, p99", value=latency["p99"], bound=15, unit="ms")
-    yield from _targets_of_requests(results)
+    yield from _targets_of_services(results)
 
 
-def _targets_of_requests(results: Results) -> Iterator[Target]:
+def _targets_of_services(results: Results) -> Iterator[Target]:
     if found := results.get("creates"):
         judged, other = found["with_webhook_ms"], found["without_ms"]
         added = "a job of four tasks is created: added by admission"

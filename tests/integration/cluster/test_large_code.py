@@ -6,7 +6,6 @@ There is no kubelet: the test marks the pods as running, and the program of the 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,8 +19,8 @@ from di_cli.main import run
 from di_kube.config import KubeConfig
 from di_kube.resources import CLAIMS, CONFIGMAPS, DIJOBS, PODS
 from di_kube.sync import SyncKubeClient
-from di_unpack import keep
 from tests.integration.conftest import ApiServer
+from tests.unit.cli.code.claim_folder import claim_folder
 
 pytestmark = pytest.mark.usefixtures("crd")
 Object = dict[str, Any]
@@ -53,16 +52,8 @@ def kubelet(kube: SyncKubeClient, namespace: str) -> Iterator[list[Object]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of bundles on the claim, and a kubectl that runs the program there."""
-    found, program = tmp_path / "claim", tmp_path / "bin" / "kubectl"
-    found.mkdir()
-    program.parent.mkdir()
-    text = Path(keep.__file__).read_text().replace('"/di-code"', repr(str(found)))
-    (tmp_path / "keep.py").write_text(text)
-    program.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path}/keep.py\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    return found
+    """The folder of bundles on the claim."""
+    return claim_folder(tmp_path, monkeypatch)
 
 
 @pytest.mark.proves("own-code.md#large-code")

@@ -19,7 +19,7 @@ import multiprocessing
 import re
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypedDict
@@ -98,11 +98,14 @@ async def measure(
                 # As long as the crowd, with its first round.
                 asked = (running[0].url, f"{namespace}/{job['metadata']['name']}", workers / RATE)
                 whole = seconds + workers * batch / RATE
-                programs = asyncio.wrap_future(beside.submit(waits_of_programs, *asked, whole))
-                found = await _measure(
-                    lambda: _stored(kube, job), running, api_server, crowd, seconds=seconds
+                return await _measure(
+                    lambda: _stored(kube, job),
+                    running,
+                    api_server,
+                    crowd,
+                    asyncio.wrap_future(beside.submit(waits_of_programs, *asked, whole)),
+                    seconds=seconds,
                 )
-                return {**found, "program_ms": samples.spread(await programs)}
 
 
 async def _measure(
@@ -110,6 +113,7 @@ async def _measure(
     servers: Sequence[ServerProcess],
     api_server: int,
     crowd: Sequence[_Worker],
+    programs: Awaitable[list[float]],
     *,
     seconds: float,
 ) -> ShardsResult:
@@ -122,6 +126,7 @@ async def _measure(
     others = processes.cpu_seconds(api_server)
     await asyncio.gather(*(each.run(period, seconds) for each in crowd))
     passed = time.monotonic() - began
+    cpu, others = _cpu(servers) - cpu, processes.cpu_seconds(api_server) - others
     after, size = stored()
     times = [took for each in crowd for took in each.times]
     given = [index for each in crowd for index in each.given]
@@ -132,11 +137,11 @@ async def _measure(
         "shards_per_second": round(len(times) * batch / passed, 1),
         "requests_per_second": round(len(times) / passed, 1),
         "answer_ms": samples.spread(times),
-        "program_ms": samples.spread(times),
+        "program_ms": samples.spread(await programs),
         "writes_per_second": round((after - before) / passed, 1),
         "job_bytes": size,
-        "cpu_share": round((_cpu(servers) - cpu) / passed, 3),
-        "api_server_share": round((processes.cpu_seconds(api_server) - others) / passed, 3),
+        "cpu_share": round(cpu / passed, 3),
+        "api_server_share": round(others / passed, 3),
         "repeated": len(given) - len(set(given)),
     }
 

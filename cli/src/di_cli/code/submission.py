@@ -63,10 +63,7 @@ def config_maps(
     kept.
     """
     name, parts, key = stored.config_map, bundle.parts, CODE_BUNDLE_KEY
-    labels, annotations = (
-        {LABEL_CODE_OF: job},
-        {ANNOTATION_CODE_SOURCE: source},
-    )
+    labels, annotations = {LABEL_CODE_OF: job}, {ANNOTATION_CODE_SOURCE: source}
     if stored.claim:
         parts, key = [listing(bundle.packed)], CODE_FILES_KEY
         labels[LABEL_CODE_STORE] = "true"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +14,8 @@ import pytest
 from di_api.defaults import with_defaults
 from di_api.validation import validate_job
 from di_cli.exit_codes import ExitCode
-from di_unpack import keep
 from di_unpack.program import chunks, unpack
+from tests.unit.cli.code.claim_folder import claim_folder
 from tests.unit.cli.code.test_submitting import MAPS, stored, writes
 from tests.unit.cli.conftest import JOBS, PODS, Di
 
@@ -36,18 +35,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of bundles on a claim, and a kubectl that runs the program of the pod there."""
-    target, program = tmp_path / "claim", tmp_path / "bin" / "kubectl"
-    target.mkdir()
-    program.parent.mkdir()
-    text = Path(keep.__file__).read_text().replace('"/di-code"', repr(str(target)))
-    (tmp_path / "keep.py").write_text(text)
-    program.write_text(
-        f"#!/bin/sh\necho \"$@\" >> '{tmp_path}/asked'\nexec {sys.executable} {tmp_path}/keep.py\n"
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    return target
+    """The folder of bundles on the claim."""
+    return claim_folder(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from di_api.dns_names import MAX_LABEL
 from di_api.spec.bounds import MAX_INT32
@@ -65,6 +65,15 @@ class Objective:
     ] = Goal.MAXIMIZE
 
 
+_Progress: TypeAlias = Annotated[
+    str,
+    Declared(
+        kind=Text(120),
+        about="Name of the number in the reports that counts the steps, such as `envSteps`.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyStopping:
     """Asynchronous successive halving: which trials are stopped before their programs end."""
@@ -84,13 +93,7 @@ class EarlyStopping:
             about="One of so many trials continues after each comparison.",
         ),
     ] = 3
-    progress: Annotated[
-        str,
-        Declared(
-            kind=Text(120),
-            about="Name of the number in the reports that counts the steps, such as `envSteps`.",
-        ),
-    ] = STEP
+    progress: _Progress = STEP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +106,7 @@ class Population:
     interval: Annotated[
         int, Declared(kind=Whole(1), about="Number of steps between two comparisons.")
     ]
-    progress: Annotated[
-        str,
-        Declared(
-            kind=Text(120),
-            about="Name of the number in the reports that counts the steps, such as `envSteps`.",
-        ),
-    ] = STEP
+    progress: _Progress = STEP
     quantile: Annotated[
         float,
         Declared(

@@ -91,10 +91,8 @@ def act_on_idle(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Verdict:
     window = _window(snapshot, now) if verdict.phase is Phase.RUNNING else None
     if window is None or not window.is_over:
         return verdict
-    response, told = (
-        response_to_idle(snapshot, window.policy),
-        snapshot.status.conditions.get(Problem.IDLE),
-    )
+    response = response_to_idle(snapshot, window.policy)
+    told = snapshot.status.conditions.get(Problem.IDLE)
     announced = (told["status"], told["reason"]) if told is not None else None
     if response.patch is None or announced != ("True", response.reason):
         return verdict
