@@ -7,7 +7,7 @@ import os
 import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +46,17 @@ class Machine:
         self.objects.create(DIJOBS, job)
 
     async def until(self, is_so: Callable[[], Any]) -> Any:
-        """Return the result of `is_so` once it is true; it is called after each write."""
+        """Return the result of `is_so` once it is true.
+
+        It is called after each write, and every 20 ms, since what a program prints or leaves
+        behind is no write.
+        """
         async with asyncio.timeout(DEADLINE):
             while not (found := is_so()):
                 self._news.clear()
-                await self._news.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.02):
+                        await self._news.wait()
             return found
 
     async def ended(self, name: str = "tiny") -> Object:

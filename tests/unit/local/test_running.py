@@ -101,12 +101,10 @@ async def test_a_pod_of_mpi_that_is_deleted_ends_its_processes(here: Machine) ->
     here.submit(
         job(task(["sh", "-c", _IN_THE_LAST], replicas=2, processGroup={"framework": "mpi"}))
     )
-    while not here.said("tiny-learner-0").endswith("\n"):
-        await asyncio.sleep(0.01)
+    await here.until(lambda: here.said("tiny-learner-0").endswith("\n"))
     pid = int(here.said("tiny-learner-0"))
     here.objects.delete(PODS, "default", "tiny-learner-1")
-    while _lives(pid):
-        await asyncio.sleep(0.01)
+    await here.until(lambda: not _lives(pid))
 
 
 @played
@@ -208,8 +206,7 @@ async def test_scaling_starts_pods_and_ends_them_gracefully(here: Machine) -> No
     await here.until(lambda: here.is_ready("tiny-collector-0"))
     scaled(here, 2)
     await here.until(lambda: here.is_ready("tiny-collector-1"))
-    while not here.said("tiny-collector-1"):
-        await asyncio.sleep(0.01)
+    await here.until(lambda: here.said("tiny-collector-1"))
     scaled(here, 1)
     await here.until(lambda: here.pod("tiny-collector-1") is None)
     assert (here.folder / "left").exists()
@@ -243,14 +240,12 @@ async def test_after_the_grace_period_a_process_is_killed_with_its_children(here
         "print(child.pid, flush=True); child.wait()"
     )
     here.submit(job(task(program, pod={"terminationGracePeriodSeconds": 1})))
-    while not here.said("tiny-learner-0").endswith("\n"):
-        await asyncio.sleep(0.01)
+    await here.until(lambda: here.said("tiny-learner-0").endswith("\n"))
     pid = int(here.said("tiny-learner-0"))
     here.objects.delete(DIJOBS, "default", "tiny")
     await here.until(lambda: here.pod("tiny-learner-0") is None)
     # It has been killed, which takes a moment.
-    while _lives(pid):
-        await asyncio.sleep(0.01)
+    await here.until(lambda: not _lives(pid))
 
 
 @pytest.mark.proves(
@@ -295,8 +290,7 @@ async def test_a_mounted_configmap_is_updated(here: Machine) -> None:
     made = here.objects.create(CONFIGMAPS, configmap)
     here.submit(job(task("import sys; print(sys.argv[1], flush=True)\n" + FOR_EVER, pod=pod)))
     await here.until(lambda: here.is_ready("tiny-learner-0"))
-    while not here.said("tiny-learner-0").endswith("\n"):
-        await asyncio.sleep(0.01)
+    await here.until(lambda: here.said("tiny-learner-0").endswith("\n"))
     file = Path(here.said("tiny-learner-0").strip())
     assert file.read_text() == "1"
     assert (file.parent / "peer").read_text().startswith("127.")

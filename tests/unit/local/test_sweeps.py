@@ -219,7 +219,7 @@ def test_a_trial_of_a_population_is_replaced_by_a_copy_with_the_checkpoint(tmp_p
             sweep.report(0, step=10, score=5.0, checkpointStep=10)
             sweep.report(1, step=11, score=4.0, checkpointStep=11)
             await here.until(lambda: any("tiny-3" in line for line in sweep.lines))
-            assert here.said("tiny-3-learner-0") == "weights of the best\n"
+            await here.until(lambda: here.said("tiny-3-learner-0") == "weights of the best\n")
             sweep.interrupts()
             outcome = await running
             assert "replaced by a copy of trial 0" in outcome.trials[1].stopped
