@@ -27,7 +27,7 @@ from tests.fakes.api_server import StandIn
 from tests.fakes.history import KEPT, LOGS, Service, answering
 from tests.unit.cli.conftest import JOBS, job
 from tests.unit.dashboard.conftest import Page
-from tests.waiting import wait_until
+from tests.waiting import ANSWER_SECONDS, wait_until
 
 Object = dict[str, Any]
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -373,7 +373,7 @@ def test_the_token_of_an_account_is_reused(
     service: Service, world: StandIn, tmp_path: Path
 ) -> None:
     access = read_access(file=world.kubeconfig(tmp_path / "config"))
-    client = SyncKubeClient(config=access.config, timeout=5.0, connections=1)
+    client = SyncKubeClient(config=access.config, timeout=ANSWER_SECONDS, connections=1)
     asked = HistoryClient(access.config, client, server=service.url, account="viewer")
     with client, closing(asked):
         for namespace in ("rl", "rl", "other"):
@@ -397,7 +397,7 @@ def test_a_port_forward_that_ended_is_replaced_before_a_request(
 
     monkeypatch.setattr("di_dashboard.history.client.reached", reached)
     access = read_access(file=world.kubeconfig(tmp_path / "config"))
-    with SyncKubeClient(config=access.config, timeout=5.0, connections=1) as client:
+    with SyncKubeClient(config=access.config, timeout=ANSWER_SECONDS, connections=1) as client:
         asked = HistoryClient(access.config, client)
         for ends in (False, True, False):
             asked("rl", "/jobs", {})

@@ -37,6 +37,7 @@ from di_operator.runtime import (
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import FakeApi
 from tests.unit.operator.virtual_time import VirtualClock
+from tests.waiting import DEADLINE
 
 KEY = JobKey("ns", "a")
 
@@ -410,7 +411,7 @@ async def test_a_lease_lost_within_task_groups_ends_the_replica() -> None:
     bench = Bench(reconcile)
     bench.leadership.granted.set()
     with pytest.raises(NotLeading, match="the lease is not held"):
-        await asyncio.wait_for(bench.runtime.run(bench.stop), 10)
+        await asyncio.wait_for(bench.runtime.run(bench.stop), DEADLINE)
     assert bench.failures() == 0
 
 

@@ -15,6 +15,7 @@ from di_service.serving.penalties import FAULTS_AT_ONCE, FAULTS_PER_SECOND, Pena
 from di_service.serving.turns import Flow, Turns
 from di_service.token_buckets import TokenBuckets
 from tests.unit.asynchronous import asynchronous
+from tests.waiting import DEADLINE
 
 
 class Clock:
@@ -152,7 +153,7 @@ async def test_a_waiting_source_goes_on_at_its_rate(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(arrivals, "SLOW_SECONDS", 3600.0)
     # The other one's pause, which is longer, does not hold it up.
     hall.come("b1", "b2", "a1", "a2", "a3")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         while "a3" not in hall.begun:
             hall.come("b9")
             await asyncio.sleep(0.005)
@@ -196,7 +197,7 @@ async def test_a_single_waiting_connection_goes_on_after_its_delay() -> None:
     hall.come("a1")
     await hall.turns(5)
     hall.come("a2")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         while "a2" not in hall.begun:
             await asyncio.sleep(0.005)
     assert hall.begun == ["a1", "a2"]
@@ -207,7 +208,7 @@ async def test_a_slow_source_goes_on_after_its_delay(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(arrivals, "SLOW_SECONDS", 0.01)
     hall = Hall(slow="a")
     hall.come("a1", "a2", "a3")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         while len(hall.begun) < 3:
             await asyncio.sleep(0.005)
     assert hall.begun == ["a1", "a2", "a3"]
@@ -222,7 +223,7 @@ async def test_a_connection_that_waits_too_long_or_is_ended_is_dropped(
     _, second, *_ = hall.come("a1", "a2", "a3", "a4")
     second.end()
     assert hall.dropped == ["a2"]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE):
         while hall.dropped != ["a2", "a3", "a4"]:
             await asyncio.sleep(0.005)
     assert hall.begun == ["a1"]

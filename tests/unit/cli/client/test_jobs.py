@@ -20,6 +20,7 @@ from tests.unit.cli.client.conftest import report
 from tests.unit.cli.conftest import JOBS, PODS, Di
 from tests.unit.cli.conftest import job as a_job
 from tests.unit.cli.test_logs import IN_ORDER, of_two
+from tests.waiting import DEADLINE
 
 ROOT = Path(__file__).parents[4]
 FOUR = [float(value) for value in (0, 10, 20, 30)]
@@ -36,7 +37,7 @@ class Training(threading.Thread):
     @override
     def run(self) -> None:
         for step in (1, 2, 3):
-            self.seen.acquire(timeout=10)
+            self.seen.acquire(timeout=DEADLINE)
             report(self._di, step, step * 10.0, self._phase if step == 3 else "Running")
 
 

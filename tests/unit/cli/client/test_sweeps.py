@@ -12,6 +12,7 @@ from di_api.sweeps import load_sweep, trial_job
 from di_orchestrator import jobs
 from tests.unit.cli.conftest import JOBS, Di
 from tests.unit.sweeps.sweeps import sweep
+from tests.waiting import DEADLINE
 
 Object = dict[str, Any]
 SWEEPS = JOBS.replace("dijobs", "disweeps")
@@ -33,7 +34,7 @@ def test_a_sweep_is_created_and_waited_for(di: Di, tmp_path: Path, is_file: bool
     assert found.manifest["spec"]["parallelism"] == 7
     best = {"trial": "tune-3", "value": 9.5, "parameters": {"lr": "0.01"}}
     _status(di, best=best, succeeded=12, conditions=[_DONE])
-    assert found.wait(timeout=10) is found
+    assert found.wait(timeout=DEADLINE) is found
     assert found.is_over
     assert found.best == best
     assert found.status["succeeded"] == 12
