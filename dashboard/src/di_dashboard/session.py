@@ -24,7 +24,7 @@ from di_dashboard.cluster_cache.watcher import Watcher
 from di_dashboard.forecast.allocator import outlook
 from di_dashboard.forecast.outlook import Outlooks
 from di_dashboard.history.client import HistoryClient
-from di_dashboard.history.kept import Ask, Kept
+from di_dashboard.history.kept import PATIENCE, Ask, Kept
 from di_dashboard.history.seen import Seen
 from di_dashboard.logs.last_lines import LastLines
 from di_dashboard.pages.parts import Parts
@@ -50,6 +50,8 @@ class HistoryPlace:
         authority: its CA certificates, PEM; empty means the system's.
         tls_server_name: expected name in its certificate; empty means the URL's host.
         context: of the kubeconfig, for kubectl.
+        patience: seconds that a page waits for a response; without one it says that there is none
+            yet.
     """
 
     server: str | None = None
@@ -57,6 +59,7 @@ class HistoryPlace:
     authority: str = ""
     tls_server_name: str = ""
     context: str | None = None
+    patience: float = PATIENCE
 
 
 def client_of(access: Access, clock: ServerTime, connections: int = _CONNECTIONS) -> SyncKubeClient:
@@ -98,7 +101,12 @@ def looking(
     ):
         feed, seen = Feed(), Seen()
         cluster_cache = ClusterCache(feed=feed, seen=seen, now=clock.now)
-        kept = Kept(ask, tell=lambda topic: feed.publish([topic]), clock=time.monotonic)
+        kept = Kept(
+            ask,
+            tell=lambda topic: feed.publish([topic]),
+            clock=time.monotonic,
+            patience=PATIENCE if history is None else history.patience,
+        )
         found = Parts(
             cluster_cache=cluster_cache,
             feed=feed,

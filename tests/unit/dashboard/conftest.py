@@ -17,6 +17,7 @@ from di_dashboard.session import HistoryPlace
 from tests.fakes.api_server import StandIn
 from tests.fakes.history import Service
 from tests.unit.cli.conftest import JOBS, PODS, condition, job, node, pod, terminated
+from tests.waiting import ANSWER_SECONDS
 
 
 @dataclass(slots=True)
@@ -95,7 +96,7 @@ def reader(world: StandIn, tmp_path: Path) -> Iterator[Page]:
 def opened(world: StandIn, folder: Path, *, read_only: bool = False) -> Iterator[Page]:
     access = read_access(file=world.kubeconfig(folder / "config"))
     with serving(access, namespace="rl", read_only=read_only) as served:
-        assert served.cluster_cache.wait_until_complete(10)
+        assert served.cluster_cache.wait_until_complete(ANSWER_SECONDS)
         found = Page(served)
         with found.session:
             yield found
@@ -103,11 +104,14 @@ def opened(world: StandIn, folder: Path, *, read_only: bool = False) -> Iterator
 
 @pytest.fixture
 def asking(world: StandIn, service: Service, tmp_path: Path) -> Iterator[Page]:
-    """A page that asks the history, which is the `service` of the test's module."""
+    """A page that asks the history, which is the `service` of the test's module.
+
+    It waits for each answer: on a busy machine it would say instead that there is none yet.
+    """
     access = read_access(file=world.kubeconfig(tmp_path / "config"))
-    place = HistoryPlace(server=service.url)
+    place = HistoryPlace(server=service.url, patience=ANSWER_SECONDS)
     with serving(access, namespace="rl", history=place) as served:
-        assert served.cluster_cache.wait_until_complete(10)
+        assert served.cluster_cache.wait_until_complete(ANSWER_SECONDS)
         found = Page(served)
         with found.session:
             found.enter()

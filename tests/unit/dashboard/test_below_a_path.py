@@ -14,6 +14,7 @@ from di_cli.access.kubeconfig import read_access
 from di_dashboard.main import serving
 from tests.fakes.api_server import StandIn
 from tests.unit.dashboard.conftest import Page
+from tests.waiting import ANSWER_SECONDS
 
 BELOW = "/tools/di/"
 _ADDRESSES = re.compile(r'(?:href|src|action|data-stream)="([^"]*)"')
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.proves("dashboard.md#below-a-path")
 def below(request: pytest.FixtureRequest, world: StandIn, tmp_path: Path) -> Iterator[Page]:
     access = read_access(file=world.kubeconfig(tmp_path / "config"))
     with serving(access, namespace="rl", path=request.param) as served:
-        assert served.cluster_cache.wait_until_complete(10)
+        assert served.cluster_cache.wait_until_complete(ANSWER_SECONDS)
         found = Page(served)
         with found.session:
             yield found

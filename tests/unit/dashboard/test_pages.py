@@ -15,7 +15,7 @@ from di_dashboard.main import serving
 from tests.fakes.api_server import StandIn
 from tests.unit.cli.conftest import JOBS, PODS, job
 from tests.unit.dashboard.conftest import Page
-from tests.waiting import wait_until
+from tests.waiting import ANSWER_SECONDS, wait_until
 
 PATHS = (
     "/",
@@ -356,6 +356,6 @@ def test_an_api_server_without_nodes_is_not_unreachable(tmp_path: Path) -> None:
         world.refusals["GET", "/api/v1/nodes"] = refusal
         access = read_access(file=world.kubeconfig(tmp_path / "config"))
         with serving(access, namespace="rl") as served:
-            assert served.cluster_cache.wait_until_complete(10)
+            assert served.cluster_cache.wait_until_complete(ANSWER_SECONDS)
             assert served.cluster_cache.unread == {"nodes": message}
             assert not served.cluster_cache.is_away

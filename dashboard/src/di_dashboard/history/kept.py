@@ -19,7 +19,7 @@ Object = Mapping[str, Any]
 
 FRESH_SECONDS: Final = 3.0
 """Seconds for which a response is shown before a new request."""
-_PATIENCE: Final = 1.0
+PATIENCE: Final = 1.0
 """Seconds for which a page waits for the first response."""
 _AWAY_SECONDS: Final = 20.0
 """Seconds without requests after di-history did not respond."""
@@ -94,7 +94,7 @@ class Kept:
         *,
         tell: Callable[[str], None],
         clock: Callable[[], float],
-        patience: float = _PATIENCE,
+        patience: float = PATIENCE,
         most_bytes: int = _MOST_BYTES,
     ) -> None:
         self._ask = ask
