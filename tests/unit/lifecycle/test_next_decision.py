@@ -80,6 +80,21 @@ def test_a_scaled_job_is_decided_again_so_that_its_trace_ends() -> None:
     assert not cluster.settle().run().reconcile().is_last
 
 
+@pytest.mark.parametrize(
+    ("nodes", "is_last"),
+    [(None, True), (frozenset({"n1"}), True), (frozenset({"n2"}), False)],
+    ids=["unknown nodes", "node exists", "node is absent"],
+)
+def test_a_job_bound_to_a_node_is_decided_again_if_the_node_is_absent(
+    nodes: frozenset[str] | None, is_last: bool
+) -> None:
+    bound = task("learner")
+    bound["template"]["spec"]["nodeName"] = "n1"
+    cluster = ClusterModel(job(tasks=[bound]))
+    cluster.nodes = nodes
+    assert cluster.reconcile().is_last is is_last
+
+
 @pytest.mark.parametrize("step", ["fail", "evict", "vanish", "suspend", "scale"])
 def test_a_job_that_does_not_go_straight_on_is_decided_again(step: str) -> None:
     cluster = running()

@@ -11,11 +11,11 @@ from dataclasses import MISSING, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
-from di_api.field_error import mapping
 from di_api.names import ANNOTATION_TRACE
 from di_api.phase import Phase
 from di_api.spec import JobSpec, Task
 from di_kube.resources import DIJOBS, PODS
+from di_operator.lifecycle.failure.absent_nodes import on_absent_nodes
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.status import Status, with_owned
 from di_operator.lifecycle.observed.verdict import earliest
@@ -72,7 +72,7 @@ def as_last(snapshot: Snapshot, decision: Decision, now: datetime, settings: Set
         # Whether the job expires depends on time alone, and is in the delay already.
         return replace(decision, is_last=True) if _is_clean_up(decision) else decision
     is_step = _starts(snapshot, decision) or _gets_up(snapshot, decision)
-    if decision.requeue_after is not None or not is_step or not _is_plain(snapshot):
+    if decision.requeue_after is not None or not is_step or not _is_plain(snapshot, now):
         return decision
     after = _after(snapshot, decision)
     is_repaired = any(
@@ -93,7 +93,7 @@ def _is_alone(snapshot: Snapshot) -> bool:
     return all(each is None for each in others)
 
 
-def _is_plain(snapshot: Snapshot) -> bool:
+def _is_plain(snapshot: Snapshot, now: datetime) -> bool:
     """Return whether the job's spec has only fields that cause no further steps."""
     spec = snapshot.spec
     notes = snapshot.job["metadata"].get("annotations") or {}
@@ -105,7 +105,7 @@ def _is_plain(snapshot: Snapshot) -> bool:
         and _is_default(spec, _OTHERS_OF_JOB)
         and all(_is_default(task, _OTHERS_OF_TASK) for task in spec.tasks)
         # A pod that is bound to an absent node is known to be blocked before it exists.
-        and not any("nodeName" in mapping(task.template.get("spec")) for task in spec.tasks)
+        and not on_absent_nodes(snapshot, now)
     )
 
 
