@@ -12,7 +12,13 @@ from typing import Any
 from typing_extensions import override
 
 from di_kube.errors import ApiError, Forbidden, Unavailable
-from di_operator.cluster.event_recorder import BURST, RATE, EventRecorder, TokenBucket
+from di_operator.cluster.event_recorder import (
+    BURST,
+    JOBS_A_SECOND,
+    RATE,
+    EventRecorder,
+    TokenBucket,
+)
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.operator import virtual_time
@@ -148,13 +154,28 @@ async def test_normal_events_beyond_the_budget_are_dropped_and_warnings_are_not(
     bench: Bench,
 ) -> None:
     for number in range(BURST + 50):
-        bench.events.emit(job(f"j{number}"), normal("ready"))
+        bench.events.emit(job(f"j{number % JOBS_A_SECOND}"), normal(f"{number} pods ready"))
     for number in range(50):
         bench.events.emit(job(f"j{number}"), warning("refused"))
     await asyncio.sleep(5)
     assert bench.results["Normal", "sent"] == BURST
     assert bench.results["Normal", "over_budget"] == 50
     assert bench.results["Warning", "sent"] == 50
+
+
+@recorded
+async def test_normal_events_of_many_jobs_a_second_are_dropped_and_warnings_are_not(
+    bench: Bench,
+) -> None:
+    for number in range(2 * JOBS_A_SECOND):
+        bench.events.emit(job(f"j{number}"), normal("ready"))
+        bench.events.emit(job(f"j{number}"), warning("refused"))
+    await asyncio.sleep(1)
+    bench.events.emit(job("later"), normal("ready"))
+    await asyncio.sleep(1)
+    assert bench.results["Normal", "sent"] == JOBS_A_SECOND + 1
+    assert bench.results["Normal", "over_budget"] == JOBS_A_SECOND
+    assert bench.results["Warning", "sent"] == 2 * JOBS_A_SECOND
 
 
 @recorded

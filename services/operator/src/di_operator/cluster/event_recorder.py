@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 # read.
 RATE = 5.0
 BURST = 100
+# Of more jobs a second no person reads the events, and the rate above would pick some at random.
+JOBS_A_SECOND = 10
 # More distinct events than this can wait only if the API server accepts none; the limit bounds
 # memory.
 MAX_PENDING = 2000
@@ -58,6 +60,23 @@ class TokenBucket:
             return False
         self._tokens -= 1
         return True
+
+
+class RecentJobs:
+    """Counts the jobs that had an event within the last second."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+        self._at: OrderedDict[str, float] = OrderedDict()
+
+    def add(self, uid: str) -> int:
+        """Count a job; return how many there are now."""
+        now = self._clock.monotonic()
+        self._at[uid] = now
+        self._at.move_to_end(uid)
+        while next(iter(self._at.values())) <= now - 1.0:
+            self._at.popitem(last=False)
+        return len(self._at)
 
 
 class Observer(Protocol):
@@ -94,8 +113,8 @@ class EventRecorder:
     """Collects events from reconciles and sends them in one task.
 
     Reconciles never wait for an event. Warnings are always accepted: one Event for each job and
-    reason, whose count grows. Normal events with equal messages are aggregated, and dropped when
-    the rate limit is exceeded.
+    reason, whose count grows. Normal events with equal messages are aggregated. They are dropped
+    when the rate limit is exceeded, and while more than JOBS_A_SECOND jobs have some.
     """
 
     def __init__(
@@ -106,6 +125,7 @@ class EventRecorder:
         self._instance = instance
         self._observer = observer
         self._budget = TokenBucket(rate=RATE, burst=BURST, clock=clock)
+        self._recent = RecentJobs(clock=clock)
         self._pending: OrderedDict[_Key, _Pending] = OrderedDict()
         self._sent: OrderedDict[_Key, _Sent] = OrderedDict()
         self._wake = asyncio.Event()
@@ -123,7 +143,7 @@ class EventRecorder:
             waiting.event, waiting.last = event, now
             waiting.count += 1
             return
-        if not warning and not self._budget.take():
+        if not warning and not self._is_affordable(job):
             self._observer.event(event.type, "over_budget")
             return
         if len(self._pending) >= MAX_PENDING:
@@ -149,6 +169,10 @@ class EventRecorder:
         """Let `run` return once the accepted events are sent."""
         self._draining = True
         self._wake.set()
+
+    def _is_affordable(self, job: Mapping[str, Any]) -> bool:
+        jobs = self._recent.add(str(job["metadata"]["uid"]))
+        return jobs <= JOBS_A_SECOND and self._budget.take()
 
     async def _deliver(self, key: _Key, item: _Pending) -> None:
         try:
