@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypedDict
 
-from di_api.names import CODE_CONTAINER, DI_CONTAINER
+from di_api.names import DI_CONTAINER
 from di_cluster.cluster import Cluster
 from di_cluster.release import Release
 from di_cluster.reporter import Reporter
@@ -41,8 +41,10 @@ OUT = ROOT / "out/bench"
 PODS = 4
 _JOB = "own"
 _PATIENCE = 120.0
-STAGES: Final = ("returned", "ending", "gone", "created", "unpacking", "unpacked", "running")
-"""The end of the command, and what happens to a pod and its replacement meanwhile and after it."""
+STAGES: Final = ("returned", "ending", "gone", "created", "running")
+"""The end of the command, and what happens to a pod and its replacement meanwhile and after it. The
+kubelet writes that a container runs up to a second after its start.
+"""
 _PROGRAM = """
 import time
 print({round}, time.time(), flush=True)
@@ -71,14 +73,10 @@ def stage_of(kind: str, pod: Mapping[str, Any]) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return "ending"
     status = pod.get("status") or {}
-    lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
-    states = {each["name"]: each.get("state") or {} for found in lists for each in found or ()}
-    if "running" in states.get(DI_CONTAINER, {}):
-        return "running"
-    own = states.get(CODE_CONTAINER, {})
-    if "terminated" in own:
-        return "unpacked"
-    return "unpacking" if "running" in own else "created"
+    states = {
+        each["name"]: each.get("state") or {} for each in status.get("containerStatuses") or ()
+    }
+    return "running" if "running" in states.get(DI_CONTAINER, {}) else "created"
 
 
 @dataclass(slots=True)

@@ -9,11 +9,9 @@ import pytest
 from tools.benchmarks.own_code import STAGES, Watched, result, stage_of, table
 
 
-def pod(uid: str = "a", *, ending: bool = False, init: str = "", main: str = "") -> dict[str, Any]:
+def pod(uid: str = "a", *, ending: bool = False, main: str = "") -> dict[str, Any]:
     metadata = {"uid": uid, **({"deletionTimestamp": "now"} if ending else {})}
     found = {}
-    if init:
-        found["initContainerStatuses"] = [{"name": "di-code", "state": {init: {}}}]
     if main:
         found["containerStatuses"] = [{"name": "di-container", "state": {main: {}}}]
     return {"metadata": metadata, "status": found}
@@ -23,11 +21,9 @@ def pod(uid: str = "a", *, ending: bool = False, init: str = "", main: str = "")
     ("kind", "seen", "stage"),
     [
         ("ADDED", pod(), "created"),
-        ("MODIFIED", pod(init="waiting", main="waiting"), "created"),
-        ("MODIFIED", pod(init="running", main="waiting"), "unpacking"),
-        ("MODIFIED", pod(init="terminated", main="waiting"), "unpacked"),
-        ("MODIFIED", pod(init="terminated", main="running"), "running"),
-        ("MODIFIED", pod(ending=True, init="terminated", main="running"), "ending"),
+        ("MODIFIED", pod(main="waiting"), "created"),
+        ("MODIFIED", pod(main="running"), "running"),
+        ("MODIFIED", pod(ending=True, main="running"), "ending"),
         ("DELETED", pod(ending=True), "gone"),
     ],
 )
@@ -40,12 +36,12 @@ def test_a_pod_is_in_the_stage_that_its_status_shows(
 def test_the_stages_of_a_round_are_those_first_seen_in_it() -> None:
     watched = Watched()
     for now, kind, seen in (
-        (9.0, "MODIFIED", pod("old", init="terminated", main="running")),
+        (9.0, "MODIFIED", pod("old", main="running")),
         (11.0, "MODIFIED", pod("old", ending=True)),
         (11.5, "MODIFIED", pod("old", ending=True)),
         (12.0, "DELETED", pod("old", ending=True)),
         (12.5, "ADDED", pod("new")),
-        (14.0, "MODIFIED", pod("new", init="terminated", main="running")),
+        (14.0, "MODIFIED", pod("new", main="running")),
         (30.0, "MODIFIED", pod("new", ending=True)),
     ):
         watched.add(kind, seen, now)

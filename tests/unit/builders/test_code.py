@@ -35,6 +35,64 @@ def pod(*containers: dict[str, Any], code: dict[str, Any] = CODE) -> dict[str, A
     return pod_of(ClusterModel(job(task("learner", template=template), code=code)), "x-learner-0")
 
 
+PROGRAM = {**MAIN, "command": ["python3", "train.py"], "args": ["--lr", "1"]}
+
+
+def test_an_only_container_with_a_command_unpacks_before_its_program() -> None:
+    found = pod(PROGRAM, code={**CODE, "path": "/src", "parts": 2})
+    assert "initContainers" not in found
+    (main,) = found["containers"]
+    python, option, text, *command = main["command"]
+    assert (python, option, command) == ("python3", "-c", PROGRAM["command"])
+    assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(_text()))
+    assert (main["args"], main["workingDir"]) == (PROGRAM["args"], "/src")
+    assert {each["name"]: each.get("value") for each in main["env"][-5:]} == {
+        "PYTHONPATH": "/src:/src/.di-packages",
+        program.BUNDLE: "/var/run/di-code/bundle.tar.gz",
+        program.SHA256: "1" * 64,
+        program.DIRECTORY: "/src",
+        program.COUNT: "2",
+    }
+    assert main["volumeMounts"][-2:] == [
+        {"name": "di-code", "mountPath": "/src"},
+        {"name": "di-code-bundle", "mountPath": "/var/run/di-code", "readOnly": True},
+    ]
+
+
+def test_a_node_check_comes_before_a_container_that_unpacks() -> None:
+    spec = {"containers": [PROGRAM]}
+    cluster = ClusterModel(
+        job(task("learner", template={"spec": spec}, nodeCheck={"command": ["a"]}), code=CODE)
+    )
+    found = pod_of(cluster, "x-learner-0")
+    assert [each["name"] for each in found["initContainers"]] == ["di-node-check"]
+    assert found["containers"][0]["command"][3:] == PROGRAM["command"]
+
+
+@pytest.mark.parametrize(
+    ("containers", "code", "restarts"),
+    [
+        ([PROGRAM, {"name": "b", "image": "other"}], {}, "Never"),
+        ([MAIN], {}, "Never"),
+        ([PROGRAM], {"requirements": "a.txt"}, "Never"),
+        ([PROGRAM], {"persistent_volume_claim": "shared"}, "Never"),
+        ([{**PROGRAM, "lifecycle": {"postStart": {"exec": {"command": ["a"]}}}}], {}, "Never"),
+        ([PROGRAM], {}, "OnFailure"),
+        *(
+            ([{**PROGRAM, "volumeMounts": [{"name": "v", "mountPath": path}]}], {}, "Never")
+            for path in ("/var/", "/run", "/var/run/di-code", "/var/run/di-code/a")
+        ),
+    ],
+)
+def test_a_pod_that_needs_the_code_or_its_own_mounts_earlier_has_an_init_container(
+    containers: list[dict[str, Any]], code: dict[str, Any], restarts: str
+) -> None:
+    body = {"spec": {"restartPolicy": restarts, "containers": containers}}
+    found = with_code(body, Code(config_map="a", sha256="1" * 64, **code))["spec"]
+    assert [each["name"] for each in found["initContainers"]] == ["di-code"]
+    assert found["containers"][0].get("command") == containers[0].get("command")
+
+
 @pytest.mark.proves("dijob.md#spec/code-configmap", "dijob.md#spec/code-sha256")
 def test_an_init_container_like_the_program_gets_the_bundle_and_its_hash() -> None:
     (init,) = pod({"name": "b", "image": "other"}, MAIN)["initContainers"]

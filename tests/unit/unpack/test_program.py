@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -198,6 +199,69 @@ def test_the_text_alone_unpacks_and_reports_its_refusal(tmp_path: Path) -> None:
     message = (tmp_path / "report").read_text()
     assert refused.returncode == 1
     assert message.startswith(f"code not unpacked: its SHA-256 is {digest(GOOD)}")
+
+
+def started(folder: Path, *command: str, sha256: str | None = None) -> subprocess.Popen[str]:
+    (folder / "bundle").write_bytes(packed(GOOD))
+    (folder / "code").mkdir()
+    variables = {
+        program.BUNDLE: str(folder / "bundle"),
+        program.SHA256: sha256 or digest(GOOD),
+        program.DIRECTORY: str(folder / "code"),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", Path(program.__file__).read_text("utf-8"), *command],
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_command_replaces_the_process_when_the_files_are_there(tmp_path: Path) -> None:
+    shown = f"import os; print(os.getpid(), os.listdir({str(tmp_path / 'code')!r}), [*os.environ])"
+    process = started(tmp_path, sys.executable, "-c", shown)
+    output, _ = process.communicate()
+    (line,) = output.splitlines()
+    assert line.startswith(f"{process.pid} [")
+    assert "train.py" in line
+    assert not [name for name in program.VARIABLES if name in line]
+
+
+def test_the_command_is_not_started_without_its_code(tmp_path: Path) -> None:
+    process = started(tmp_path, "echo", "started", sha256="0" * 64)
+    output, errors = process.communicate()
+    assert (process.returncode, output) == (1, "")
+    assert "spec.code.sha256 is 0000" in errors
+
+
+@pytest.mark.parametrize(("mode", "code"), [(None, 127), (0o644, 126)])
+def test_a_command_that_cannot_be_started_has_the_exit_code_of_a_shell(
+    tmp_path: Path, mode: int | None, code: int
+) -> None:
+    place = tmp_path / "absent"
+    if mode is not None:
+        place.write_text("")
+        place.chmod(mode)
+    process = started(tmp_path, str(place))
+    _, errors = process.communicate()
+    assert (process.returncode, "cannot start" in errors) == (code, True)
+
+
+def test_sigterm_ends_the_process_before_its_command_starts(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    variables = {program.BUNDLE: str(pipe), program.SHA256: "", program.DIRECTORY: str(tmp_path)}
+    # As process 1 of a container it would ignore SIGTERM without a handler.
+    process = subprocess.Popen(
+        [sys.executable, "-c", Path(program.__file__).read_text("utf-8"), "echo"],
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+    )
+    with pipe.open("wb"):
+        process.terminate()
+        output, _ = process.communicate()
+    assert (process.returncode, output) == (128 + signal.SIGTERM, b"")
 
 
 def test_requirements_are_installed_beside_the_code(

@@ -14,7 +14,7 @@ import json
 import tarfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from di_api.code_names import CODE_BUNDLE_KEY, CODE_FALLBACK, MOST_CODE_PARTS
@@ -42,7 +42,8 @@ class Bundle:
     Attributes:
         packed: for the ConfigMaps or the claim.
         sha256: of the uncompressed archive, because compression differs between machines.
-        largest: lines with the sizes and paths of the largest files, for errors.
+        largest: lines with the sizes and paths of the largest files, for errors about a large
+            bundle; empty for a small one.
     """
 
     packed: bytes
@@ -80,7 +81,9 @@ def make(files: Mapping[str, File]) -> Bundle:
             remedy="leave out data and results with a file .diignore; mount large files as a "
             "volume, or build an image",
         )
-    return Bundle(packed=packed, sha256=hashlib.sha256(plain).hexdigest(), largest=_largest(files))
+    made = Bundle(packed=packed, sha256=hashlib.sha256(plain).hexdigest())
+    # The lines take as long as a fourth of a push.
+    return replace(made, largest=_largest(files)) if made.is_large else made
 
 
 def bundle_in(config_maps: Sequence[Mapping[str, Any]], sha256: str) -> Bundle | None:

@@ -1,9 +1,12 @@
-"""The program of the init container that unpacks `spec.code`; see docs/how-to/own-code.md.
+"""The program that unpacks `spec.code` in a pod; see docs/how-to/own-code.md.
 
-It runs in the task's image, on Python 3.8 or newer, and imports only the standard library. It reads
-a tar archive that gzip has compressed, checks its hash, and writes its files below one directory. A
-bundle is untrusted: no file is written before every member has been checked, and any fault refuses
-the whole bundle. A file exists with its whole content or not at all.
+It runs in the task's image, in an init container, or before the program in the program's container.
+Its arguments are the command of the program then. It needs Python 3.8 or newer, and imports only
+the standard library.
+
+It reads a tar archive that gzip has compressed, checks its hash, and writes its files below one
+directory. A bundle is untrusted: no file is written before every member has been checked, and any
+fault refuses the whole bundle. A file exists with its whole content or not at all.
 
 The uncompressed archive is a file of the directory meanwhile: memory does not grow with a bundle,
 and another client of its volume cannot change what has been checked.
@@ -15,6 +18,7 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -23,7 +27,7 @@ import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # The import of typing takes time in each pod.
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
 
 BUNDLE = "DI_CODE_BUNDLE"
@@ -38,6 +42,8 @@ COUNT = "DI_CODE_PARTS"
 """Variable with the number of files that have the bundle, one after another; absent: one."""
 CACHE = "PIP_CACHE_DIR"
 """Variable of pip with the directory of its cache; absent: no cache."""
+VARIABLES = (BUNDLE, SHA256, DIRECTORY, REQUIREMENTS, COUNT)
+"""Variables that are for this program alone."""
 REPORT = "/dev/termination-log"
 PACKAGES = ".di-packages"
 """Directory of Python packages, below the directory of the code."""
@@ -59,6 +65,8 @@ LONGEST_NAME = 1_024
 LONGEST_PART = 255
 """Bytes of a path, and of a name in it."""
 EXECUTABLE = 0o100
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+"""Exit codes of a shell for a command that it cannot start."""
 
 
 class BadBundle(Exception):
@@ -66,7 +74,14 @@ class BadBundle(Exception):
 
 
 def main() -> int:
-    """Unpack the bundle that the variables name; return the exit code."""
+    """Unpack the bundle that the variables name, then become the command in the arguments; without
+    one return the exit code.
+    """
+    command = sys.argv[1:]
+    if command:
+        # The kernel ignores SIGTERM for process 1 without a handler, and the program would start
+        # although its pod is ending. `exec` resets the handler.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         directory = os.environ[DIRECTORY]
         packed = chunks(os.environ[BUNDLE], int(os.environ.get(COUNT, "1")))
@@ -77,8 +92,22 @@ def main() -> int:
         return _failed(f"code not unpacked: {error}")
     except subprocess.CalledProcessError as error:
         return _failed(f"requirements not installed: pip ended with exit code {error.returncode}")
+    if command:
+        return replace_process(command, os.environ)
     print(f"di-code: {count} files in {directory}", flush=True)
     return 0
+
+
+def replace_process(command: list[str], environment: Mapping[str, str]) -> int:
+    """Become a command, without the variables of this program; return an exit code only if it
+    cannot be started.
+    """
+    others = {name: value for name, value in environment.items() if name not in VARIABLES}
+    try:
+        os.execvpe(command[0], command, others)
+    except OSError as error:
+        _failed(f"cannot start {shown(command[0])}: {error.strerror}")
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
 
 
 def chunks(path: str, parts: int) -> Iterator[bytes]:

@@ -69,6 +69,13 @@ def test_a_bundle_above_the_limit_names_the_largest_files(monkeypatch: pytest.Mo
     assert ".diignore" in where[-1]
 
 
+def test_only_a_large_bundle_lists_its_largest_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A push must not compress the packages of this machine twice.
+    assert not make(FILES).largest
+    monkeypatch.setattr(bundles, "MOST_IN_PARTS", 0)
+    assert make(FILES).largest == "1 KiB lib/run.sh\n1 KiB train.py"
+
+
 def test_the_listing_of_a_bundle_has_the_files_of_the_user_and_their_hashes() -> None:
     packed_listing = listing(make({**FILES, ".di-fallback/a": File(b"x")}).packed)
     assert listed(packed_listing) == {"train.py": hash_of(b"a"), "lib/run.sh": hash_of(b"b")}

@@ -1,8 +1,8 @@
-"""The init container, volumes and variables by which pods get `spec.code`."""
+"""The volumes, variables, and the start or the init container by which pods get `spec.code`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -22,33 +22,39 @@ Object = Mapping[str, Any]
 
 _PYTHON_PATH: Final = "PYTHONPATH"
 _CACHE: Final = "PIP_CACHE_DIR"
+_PYTHON: Final = ("python3", "-c")
 
 
 def with_code(body: dict[str, Any], code: Code | None) -> dict[str, Any]:
     """Return a pod whose containers have the code; unchanged without one.
 
-    The init container goes before those of the template, which find the files too. It has the
-    image, resources and permissions of the main container: the pod requests no more and keeps its
-    QoS class, and the files belong to the user of the program. Only the main container starts in
-    the directory of the code, unless its template sets another.
+    The main container unpacks it before its program, if nothing else needs the files earlier: the
+    kubelet takes up to a second to notice that an init container has ended. Otherwise an init
+    container goes before those of the template, which find the files too. It has the image,
+    resources and permissions of the main container: the pod requests no more and keeps its QoS
+    class, and the files belong to the user of the program. Only the main container starts in the
+    directory of the code, unless its template sets another.
     """
     spec: Object = body["spec"]
     main = main_container(spec.get("containers") or ())
     if code is None or main is None:
         return body
-    init = list(spec.get("initContainers") or ())
-    # The check of a node comes first, as it does without code.
-    checks = [each for each in init if each.get("name") == names.NODE_CHECK]
-    others = [_reading(each, code) for each in init if each.get("name") != names.NODE_CHECK]
-    containers = [_reading(each, code) for each in spec["containers"]]
-    own = main_container(containers)
-    if own is not None:
-        own.setdefault("workingDir", code.path)
     volumes = [
         *(spec.get("volumes") or ()),
         {"name": CODE_VOLUME, "emptyDir": {}},
         {"name": CODE_BUNDLE_VOLUME, **_bundle(code)},
     ]
+    if _unpacks_itself(spec, code):
+        own = _unpacking_first(_reading(main, code), code)
+        return {**body, "spec": {**spec, "containers": [own], "volumes": volumes}}
+    init = list(spec.get("initContainers") or ())
+    # The check of a node comes first, as it does without code.
+    checks = [each for each in init if each.get("name") == names.NODE_CHECK]
+    others = [_reading(each, code) for each in init if each.get("name") != names.NODE_CHECK]
+    containers = [_reading(each, code) for each in spec["containers"]]
+    first = main_container(containers)
+    if first is not None:
+        first.setdefault("workingDir", code.path)
     return {
         **body,
         "spec": {
@@ -60,36 +66,85 @@ def with_code(body: dict[str, Any], code: Code | None) -> dict[str, Any]:
     }
 
 
+def _unpacks_itself(spec: Object, code: Code) -> bool:
+    """Return whether the only container can unpack the code before its program.
+
+    Other containers and hooks need the files earlier. A restart in the pod keeps what the program
+    wrote. Requirements need the variables of pip alone, and a claim is mounted in no program. The
+    command in an image is unknown.
+    """
+    (first, *others) = spec["containers"]
+    init = [each for each in spec.get("initContainers") or () if each["name"] != names.NODE_CHECK]
+    return (
+        bool(first.get("command"))
+        and not (others or init or code.requirements or code.persistent_volume_claim)
+        and spec.get("restartPolicy") == "Never"
+        and "postStart" not in (first.get("lifecycle") or {})
+        and not any(_covers_bundle(str(each["mountPath"])) for each in _mounts_of(first))
+    )
+
+
+def _mounts_of(container: Object) -> Sequence[Object]:
+    return container.get("volumeMounts") or ()
+
+
+def _covers_bundle(path: str) -> bool:
+    """Return whether a mount hides the directory of the bundle, or is in it. In most images
+    /var/run is a link to /run.
+    """
+    place = f"{path.rstrip('/')}/"
+    return (
+        place == "/run/"
+        or f"{CODE_BUNDLE_DIR}/".startswith(place)
+        or (place.startswith(f"{CODE_BUNDLE_DIR}/"))
+    )
+
+
+def _unpacking_first(main: dict[str, Any], code: Code) -> dict[str, Any]:
+    """Return the main container with a command that unpacks the code and becomes its own."""
+    return {
+        "workingDir": code.path,
+        **main,
+        "command": [*_PYTHON, _program(), *main["command"]],
+        "env": [*main["env"], *_environment(code)],
+        "volumeMounts": [*main["volumeMounts"], _mount_of_bundle(code)],
+    }
+
+
 def _unpacking(main: Object, code: Code) -> dict[str, Any]:
     same = ("image", "imagePullPolicy", "resources", "securityContext")
-    file = f"{CODE_BUNDLE_DIR}/{CODE_BUNDLE_KEY}"
+    return {
+        "name": names.CODE_CONTAINER,
+        **{key: main[key] for key in same if key in main},
+        "command": [*_PYTHON, _program()],
+        "env": [
+            # Those of the template include the index and the proxies of pip.
+            *({**each} for each in main.get("env") or () if _is_for_pip(each)),
+            *_environment(code),
+        ],
+        "volumeMounts": [_mount(code), _mount_of_bundle(code), *_of_cache(main)],
+    }
+
+
+def _environment(code: Code) -> list[Object]:
+    """Return the variables of the program that unpacks."""
     env = {
-        "DI_CODE_BUNDLE": file,
+        "DI_CODE_BUNDLE": f"{CODE_BUNDLE_DIR}/{CODE_BUNDLE_KEY}",
         "DI_CODE_SHA256": code.sha256,
         "DI_CODE_DIRECTORY": code.path,
         **({"DI_CODE_PARTS": str(code.parts)} if (code.parts or 1) > 1 else {}),
         **({"DI_CODE_REQUIREMENTS": code.requirements} if code.requirements else {}),
     }
+    return [{"name": name, "value": value} for name, value in env.items()]
+
+
+def _mount_of_bundle(code: Code) -> Object:
     return {
-        "name": names.CODE_CONTAINER,
-        **{key: main[key] for key in same if key in main},
-        "command": ["python3", "-c", _program()],
-        "env": [
-            # Those of the template include the index and the proxies of pip.
-            *({**each} for each in main.get("env") or () if _is_for_pip(each)),
-            *({"name": name, "value": value} for name, value in env.items()),
-        ],
-        "volumeMounts": [
-            _mount(code),
-            {
-                "name": CODE_BUNDLE_VOLUME,
-                "mountPath": CODE_BUNDLE_DIR,
-                # No other bundle of the claim, and no other folder.
-                **({"subPath": code.folder} if code.persistent_volume_claim else {}),
-                "readOnly": True,
-            },
-            *_of_cache(main),
-        ],
+        "name": CODE_BUNDLE_VOLUME,
+        "mountPath": CODE_BUNDLE_DIR,
+        # No other bundle of the claim, and no other folder.
+        **({"subPath": code.folder} if code.persistent_volume_claim else {}),
+        "readOnly": True,
     }
 
 
@@ -120,7 +175,7 @@ def _reading(container: Object, code: Code) -> dict[str, Any]:
     env = [_extended(each, path) if each.get("name") == _PYTHON_PATH else each for each in given]
     if not any(each.get("name") == _PYTHON_PATH for each in given):
         env.append({"name": _PYTHON_PATH, "value": path})
-    mounts = [*(container.get("volumeMounts") or ()), _mount(code)]
+    mounts = [*_mounts_of(container), _mount(code)]
     return {**container, "env": env, "volumeMounts": mounts}
 
 
@@ -139,7 +194,7 @@ def _of_cache(main: Object) -> list[Object]:
     values = [each.get("value") for each in main.get("env") or () if each.get("name") == _CACHE]
     mounts = [
         each
-        for each in main.get("volumeMounts") or ()
+        for each in _mounts_of(main)
         if values and f"{values[-1]}/".startswith(f"{str(each.get('mountPath')).rstrip('/')}/")
     ]
     return sorted(mounts, key=lambda each: len(each["mountPath"]))[-1:]
