@@ -156,10 +156,11 @@ def test_a_template_keeps_its_directory_and_its_python_path() -> None:
 
 
 def test_pip_gets_the_index_and_the_proxy_of_the_template_and_nothing_else() -> None:
-    given = [{"name": name, "value": "a"} for name in ("PIP_INDEX_URL", "https_proxy", "TOKEN")]
+    known = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "https_proxy")
+    given = [{"name": name, "value": "a"} for name in (*known, "TOKEN")]
     (init,) = pod({**MAIN, "env": given})["initContainers"]
     names = [each["name"] for each in init["env"] if not each["name"].startswith("DI_CODE_")]
-    assert names == ["PIP_INDEX_URL", "https_proxy"]
+    assert names == [*known]
 
 
 @pytest.mark.proves("own-code.md#a-cache-of-packages")
@@ -179,6 +180,7 @@ def test_pip_gets_the_volume_of_its_cache_and_no_other() -> None:
         return [each["name"] for each in init["volumeMounts"]]
 
     assert mounted(env=[cache]) == ["di-code", "di-code-bundle", "v1"]
+    assert mounted(env=[{**cache, "name": "UV_CACHE_DIR"}])[2:] == ["v1"]
     assert mounted() == ["di-code", "di-code-bundle"]
 
 

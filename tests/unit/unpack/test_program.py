@@ -298,7 +298,36 @@ def test_pip_has_a_cache_only_where_a_variable_names_one(
     assert ("--no-cache-dir" in ran[0]) is not has_cache
 
 
-def test_pip_installs_from_a_folder_of_the_bundle_without_an_index(tmp_path: Path) -> None:
+@pytest.mark.proves("own-code.md#uv-in-place-of-pip")
+@pytest.mark.parametrize(
+    ("variables", "is_there", "first"),
+    [
+        (("UV_CACHE_DIR",), True, "uv"),
+        (("UV_DEFAULT_INDEX",), True, "uv"),
+        (("UV_CACHE_DIR",), False, "python"),
+        ((), True, "python"),
+        (("UV_CACHE_DIR", "PIP_INDEX_URL"), True, "python"),
+    ],
+)
+def test_uv_installs_if_the_image_has_it_and_variables_are_for_it_alone(
+    monkeypatch: pytest.MonkeyPatch, variables: tuple[str, ...], is_there: bool, first: str
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}" if is_there else None)
+    command = program.installer(dict.fromkeys(variables, "a"))
+    assert Path(command[0]).name.startswith(first)
+    assert ("--no-cache" in command) is (first == "uv" and "UV_CACHE_DIR" not in variables)
+
+
+@pytest.mark.parametrize("name", ["pip", "uv"])
+def test_packages_come_from_a_folder_of_the_bundle_without_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    if name == "uv":
+        for variable in [each for each in os.environ if each.startswith("PIP_")]:
+            monkeypatch.delenv(variable)
+        monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+        assert Path(program.installer(os.environ)[0]).name == "uv"
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     about = "Metadata-Version: 2.1\nName: small\nVersion: 1\n"

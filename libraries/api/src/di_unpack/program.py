@@ -42,6 +42,8 @@ COUNT = "DI_CODE_PARTS"
 """Variable with the number of files that have the bundle, one after another; absent: one."""
 CACHE = "PIP_CACHE_DIR"
 """Variable of pip with the directory of its cache; absent: no cache."""
+UV_CACHE = "UV_CACHE_DIR"
+"""The same of uv."""
 VARIABLES = (BUNDLE, SHA256, DIRECTORY, REQUIREMENTS, COUNT)
 """Variables that are for this program alone."""
 REPORT = "/dev/termination-log"
@@ -91,7 +93,10 @@ def main() -> int:
     except (BadBundle, OSError) as error:
         return _failed(f"code not unpacked: {error}")
     except subprocess.CalledProcessError as error:
-        return _failed(f"requirements not installed: pip ended with exit code {error.returncode}")
+        name = "uv" if os.path.basename(error.cmd[0]) == "uv" else "pip"
+        return _failed(
+            f"requirements not installed: {name} ended with exit code {error.returncode}"
+        )
     if command:
         return replace_process(command, os.environ)
     print(f"di-code: {count} files in {directory}", flush=True)
@@ -273,18 +278,29 @@ def install(directory: str, requirements: str) -> None:
         return
     temporary = os.path.join(directory, PARTS)
     os.makedirs(temporary, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "install", "--no-input"]
-    if CACHE not in os.environ:
-        # The default is in HOME, which ends with the pod.
-        command.append("--no-cache-dir")
-    target = ["--disable-pip-version-check", "--target", os.path.join(directory, PACKAGES)]
+    command = [*installer(os.environ), "--target", os.path.join(directory, PACKAGES)]
     file = os.path.join(directory, *requirements.split("/"))
     environment = {**os.environ, "TMPDIR": temporary, "HOME": temporary}
     # The working directory is that of the file, for paths in it.
-    subprocess.run(
-        [*command, *target, "-r", file], check=True, env=environment, cwd=os.path.dirname(file)
-    )
+    subprocess.run([*command, "-r", file], check=True, env=environment, cwd=os.path.dirname(file))
     shutil.rmtree(temporary, ignore_errors=True)
+
+
+def installer(environment: Mapping[str, str]) -> list[str]:
+    """Return the command that installs packages: that of uv if the image has it and variables are
+    for it alone, else that of pip.
+
+    uv reads neither variables nor files of pip, so it would not use the index that they name.
+    """
+    uv = shutil.which("uv")
+    is_for = {name.partition("_")[0] for name in environment if "_" in name}
+    # The default place of a cache is in HOME, which ends with the pod.
+    if uv and "UV" in is_for and "PIP" not in is_for:
+        no_cache = [] if UV_CACHE in environment else ["--no-cache"]
+        return [uv, "pip", "install", "--python", sys.executable, *no_cache]
+    no_cache = [] if CACHE in environment else ["--no-cache-dir"]
+    pip = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+    return [*pip, *no_cache]
 
 
 def complete(directory: str) -> None:

@@ -21,7 +21,8 @@ from di_api.spec import Code
 Object = Mapping[str, Any]
 
 _PYTHON_PATH: Final = "PYTHONPATH"
-_CACHE: Final = "PIP_CACHE_DIR"
+_CACHES: Final = ("PIP_CACHE_DIR", "UV_CACHE_DIR")
+_INSTALLERS: Final = ("PIP_", "UV_")
 _PYTHON: Final = ("python3", "-c")
 
 
@@ -118,8 +119,8 @@ def _unpacking(main: Object, code: Code) -> dict[str, Any]:
         **{key: main[key] for key in same if key in main},
         "command": [*_PYTHON, _program()],
         "env": [
-            # Those of the template include the index and the proxies of pip.
-            *({**each} for each in main.get("env") or () if _is_for_pip(each)),
+            # Those of the template include the index and the proxies of pip or uv.
+            *({**each} for each in main.get("env") or () if _is_for_installer(each)),
             *_environment(code),
         ],
         "volumeMounts": [_mount(code), _mount_of_bundle(code), *_of_cache(main)],
@@ -190,8 +191,8 @@ def _extended(variable: Object, path: str) -> Object:
 
 
 def _of_cache(main: Object) -> list[Object]:
-    """Return the mount of the main container that has the directory of pip's cache."""
-    values = [each.get("value") for each in main.get("env") or () if each.get("name") == _CACHE]
+    """Return the mount of the main container that has the directory of the cache of packages."""
+    values = [each.get("value") for each in main.get("env") or () if each.get("name") in _CACHES]
     mounts = [
         each
         for each in _mounts_of(main)
@@ -200,9 +201,9 @@ def _of_cache(main: Object) -> list[Object]:
     return sorted(mounts, key=lambda each: len(each["mountPath"]))[-1:]
 
 
-def _is_for_pip(variable: Object) -> bool:
+def _is_for_installer(variable: Object) -> bool:
     name = str(variable.get("name"))
-    return name.startswith("PIP_") or name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+    return name.startswith(_INSTALLERS) or name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
 def _mount(code: Code) -> dict[str, Any]:
