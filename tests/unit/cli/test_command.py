@@ -409,6 +409,31 @@ def test_a_failed_copy_has_an_exit_code_of_di(
 
 
 @pytest.mark.parametrize(
+    ("last", "code"),
+    [
+        ("Removing leading `/' from member names\n", ExitCode.DONE),
+        ("/x: Cannot open: Permission denied\n", ExitCode.FAILED),
+        ("", ExitCode.FAILED),
+    ],
+)
+def test_a_copy_whose_message_is_cut_off_is_made_again(
+    di: Di, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, last: str, code: int
+) -> None:
+    di.job()
+    di.pod("cartpole", "learner", 0, 0)
+    (tmp_path / "last").write_text(last)
+    program = tmp_path / "kubectl"
+    program.write_text(
+        f"#!/bin/sh\nprintf 'tar: '\ntest -e '{tmp_path}/again' && /bin/cat '{tmp_path}/last'\n"
+        f": > '{tmp_path}/again'\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = di("cp", "cartpole:/x", str(tmp_path / "x"))
+    assert (said.code, f"tar: {last}" in said.err) == (code, True)
+
+
+@pytest.mark.parametrize(
     ("words", "right"),
     [
         (["exec", "cartpole", "--", "ls"], "exec"),

@@ -43,6 +43,7 @@ from di_cli.render.table import Table
 from di_cli.session import Session, open_session
 from di_cli.views.pods import in_order, name_of, rank_of, state_of, task_of
 
+_MOST_COPIES: Final = 5
 _MISSING: Final = ("No such file or directory", "no such file or directory", "doesn't exist")
 _Rank = Annotated[
     int | None, typer.Option("--rank", "-r", help="Rank of the pod; absent: the first pod.", min=0)
@@ -366,16 +367,21 @@ def _require(session: Session, pod: str, subresource: str) -> None:
 def _copy(arguments: list[str], job: str) -> None:
     """Run kubectl as a child; what it wrote about a failure is the error.
 
-    kubectl often ends with 0 although the tar in the pod failed, so tar's messages count too.
+    kubectl often ends with 0 although the tar in the pod failed, so tar's messages count too. It
+    can end in the middle of a message, which then may be one of a failure or not: the copy is made
+    again.
     """
-    # kubectl writes the messages of the pod's tar to its stdout.
-    done = subprocess.run(
-        [kubectl(arguments), *arguments[1:]],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    told = done.stdout.decode(errors="replace")
+    for _ in range(_MOST_COPIES):
+        # kubectl writes the messages of the pod's tar to its stdout.
+        done = subprocess.run(
+            [kubectl(arguments), *arguments[1:]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        told = done.stdout.decode(errors="replace")
+        if done.returncode or not told or told.endswith("\n"):
+            break
     complaints = [
         line
         for line in told.splitlines()
