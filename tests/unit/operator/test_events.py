@@ -34,8 +34,8 @@ class Results(Counter[tuple[str, str]]):
         self["anomaly", reason] += 1
 
 
-def job(name: str = "a") -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "ns", "uid": f"uid-of-{name}"}}
+def job(name: str = "a", *, namespace: str = "ns") -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace, "uid": f"uid-of-{name}"}}
 
 
 def warning(message: str) -> JobEvent:
@@ -170,10 +170,12 @@ async def test_normal_events_of_many_jobs_a_second_are_dropped_and_warnings_are_
     for number in range(2 * JOBS_A_SECOND):
         bench.events.emit(job(f"j{number}"), normal("ready"))
         bench.events.emit(job(f"j{number}"), warning("refused"))
+    # The jobs of other namespaces have theirs.
+    bench.events.emit(job("other", namespace="b"), normal("ready"))
     await asyncio.sleep(1)
     bench.events.emit(job("later"), normal("ready"))
     await asyncio.sleep(1)
-    assert bench.results["Normal", "sent"] == JOBS_A_SECOND + 1
+    assert bench.results["Normal", "sent"] == JOBS_A_SECOND + 2
     assert bench.results["Normal", "over_budget"] == JOBS_A_SECOND
     assert bench.results["Warning", "sent"] == 2 * JOBS_A_SECOND
 

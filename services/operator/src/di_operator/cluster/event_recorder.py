@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 # read.
 RATE = 5.0
 BURST = 100
-# Of more jobs a second no person reads the events, and the rate above would pick some at random.
+# Of a namespace. No person reads the events of more, and the rate above would pick some at random.
 JOBS_A_SECOND = 10
 # More distinct events than this can wait only if the API server accepts none; the limit bounds
 # memory.
@@ -63,20 +63,25 @@ class TokenBucket:
 
 
 class RecentJobs:
-    """Counts the jobs that had an event within the last second."""
+    """Counts the jobs of each namespace that had an event within the last second."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
-        self._at: OrderedDict[str, float] = OrderedDict()
+        self._at: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._of_namespaces: Counter[str] = Counter()
 
-    def add(self, uid: str) -> int:
-        """Count a job; return how many there are now."""
+    def add(self, namespace: str, uid: str) -> int:
+        """Count a job; return how many its namespace has now."""
         now = self._clock.monotonic()
-        self._at[uid] = now
-        self._at.move_to_end(uid)
+        self._of_namespaces[namespace] += (namespace, uid) not in self._at
+        self._at[namespace, uid] = now
+        self._at.move_to_end((namespace, uid))
         while next(iter(self._at.values())) <= now - 1.0:
-            self._at.popitem(last=False)
-        return len(self._at)
+            (ended, _), _ = self._at.popitem(last=False)
+            self._of_namespaces[ended] -= 1
+            if not self._of_namespaces[ended]:
+                del self._of_namespaces[ended]
+        return self._of_namespaces[namespace]
 
 
 class Observer(Protocol):
@@ -114,7 +119,8 @@ class EventRecorder:
 
     Reconciles never wait for an event. Warnings are always accepted: one Event for each job and
     reason, whose count grows. Normal events with equal messages are aggregated. They are dropped
-    when the rate limit is exceeded, and while more than JOBS_A_SECOND jobs have some.
+    when the rate limit is exceeded, and while more than JOBS_A_SECOND jobs of their namespace have
+    some.
     """
 
     def __init__(
@@ -171,7 +177,8 @@ class EventRecorder:
         self._wake.set()
 
     def _is_affordable(self, job: Mapping[str, Any]) -> bool:
-        jobs = self._recent.add(str(job["metadata"]["uid"]))
+        metadata = job["metadata"]
+        jobs = self._recent.add(str(metadata["namespace"]), str(metadata["uid"]))
         return jobs <= JOBS_A_SECOND and self._budget.take()
 
     async def _deliver(self, key: _Key, item: _Pending) -> None:
