@@ -77,7 +77,10 @@ def of_operator(requests: Mapping[Request, int]) -> dict[Request, int]:
     return {key: count for key, count in writes(requests).items() if key in OPERATOR}
 
 
-def total(metrics: str, name: str) -> int:
-    """The sum of all samples of a counter, from the text of anybody's `/metrics`."""
-    found = re.finditer(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", metrics, re.M)
-    return sum(int(float(sample[1])) for sample in found)
+def of_client(metrics: str) -> Counter[Request]:
+    """Requests that an operator has made, by its own count."""
+    found: Counter[Request] = Counter()
+    for sample in re.finditer(r"^di_operator_api_requests_total\{([^}]*)\} (\S+)$", metrics, re.M):
+        labels = dict(_LABEL.findall(sample[1]))
+        found[Request(labels["verb"], labels["plural"])] += int(float(sample[2]))
+    return found

@@ -9,6 +9,7 @@ import shutil
 import sys
 import uuid
 from asyncio.subprocess import Process
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from tests.ports import held_port
 from tests.waiting import wait_until_async
 from tools.benchmarks import counters, processes, workloads
 from tools.benchmarks.account import Account, account
+from tools.benchmarks.counters import Request
 from tools.benchmarks.rival import PYTORCHJOB, Rival
 from tools.benchmarks.workloads import DIJOB, JobType
 
@@ -57,11 +59,11 @@ class Candidate:
         if self.process.returncode is not None:
             raise RuntimeError(f"{self.process.pid} has ended: see {self.log}")
 
-    async def requests(self) -> int:
+    async def requests(self) -> Counter[Request]:
         """Requests it has made so far, by its own count; the operator only."""
         url = f"http://127.0.0.1:{self.port}/metrics"
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
-            return counters.total(await answer.text(), "di_operator_api_requests_total")
+            return counters.of_client(await answer.text())
 
 
 class Testbed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import TypedDict
 
 from tools.benchmarks import processes
@@ -14,13 +15,14 @@ SYNC_PERIOD = 60.0
 
 
 class IdleResult(TypedDict):
-    """`calls_per_second` are the operator's requests of any verb, by its own count; `cpu_share`
-    is of one processor."""
+    """`calls_per_second` are the operator's requests of any verb, by its own count, and `calls`
+    those of each kind in all; `cpu_share` is of one processor."""
 
     finished: int
     running: int
     seconds: float
     calls_per_second: float
+    calls: Mapping[str, int]
     cpu_share: float
     api_server_cpu_share: float
     memory_mib: float
@@ -44,11 +46,13 @@ async def measure(trial: Session, *, running: int, seconds: float) -> IdleResult
     took = time.monotonic() - began
     cpu = processes.cpu_seconds(candidate.pid) - cpu
     server_cpu = processes.cpu_seconds(server) - server_cpu
+    made = await candidate.requests() - calls
     return {
         "finished": len(trial.follower.finished),
         "running": running,
         "seconds": round(took, 1),
-        "calls_per_second": round((await candidate.requests() - calls) / took, 2),
+        "calls_per_second": round(made.total() / took, 2),
+        "calls": {str(key): count for key, count in made.most_common()},
         "cpu_share": round(cpu / took, 4),
         "api_server_cpu_share": round(server_cpu / took, 4),
         "memory_mib": processes.memory_mib(candidate.pid),

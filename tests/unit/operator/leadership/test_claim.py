@@ -261,6 +261,32 @@ async def test_a_conflict_counts_as_renewed_if_another_replica_renewed(
     assert bench.tasks[0].done() is not is_renewal
 
 
+@pytest.mark.parametrize(("replicas", "reads"), [(1, 1), (2, 100)], ids=["alone", "beside another"])
+@virtual_time.in_virtual_time
+async def test_a_lease_is_read_before_each_renewal_only_beside_another_replica(
+    replicas: int, reads: int
+) -> None:
+    bench = Bench()
+    for seed in range(replicas):
+        bench.start("a", seed=seed)
+    await asyncio.sleep(5)
+    bench.api.calls.clear()
+    await asyncio.sleep(600)
+    read, renewed = bench.api.calls["list", "Lease"], bench.api.calls["replace", "Lease"]
+    assert renewed >= 40 * replicas
+    assert read <= 1 if reads == 1 else read >= reads
+
+
+@virtual_time.in_virtual_time
+async def test_a_lease_that_was_deleted_is_lost_at_its_next_renewal() -> None:
+    bench = Bench()
+    await bench.lead()
+    await asyncio.sleep(60)
+    del bench.api.objects["Lease", "a", LEASE_NAME]
+    await asyncio.sleep(2 * TIMING.renew_period)
+    assert isinstance(bench.tasks[0].exception(), NotLeading)
+
+
 @virtual_time.in_virtual_time
 async def test_replicas_started_together_do_not_renew_in_step() -> None:
     bench = Bench()

@@ -18,7 +18,7 @@ from di_operator.process.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-PERIOD: Final = 5.0
+PERIOD: Final = 10.0
 """Seconds between two checks."""
 PATIENCE: Final = 20.0
 """Seconds without a successful check after which reports count as impossible. Programs report again

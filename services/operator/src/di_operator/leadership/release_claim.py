@@ -28,7 +28,7 @@ import structlog
 
 from di_api.names import GROUP, OPERATOR_NAME, PLURAL
 from di_kube.client import KubeClient
-from di_kube.errors import AlreadyExists, ApiError, Conflict
+from di_kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from di_kube.resources import LEASES, SUBJECT_ACCESS_REVIEWS
 from di_operator.config import Config
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
@@ -90,6 +90,9 @@ class Claim:
         self._seen: dict[str, tuple[tuple[str, str], float]] = {}
         # Since when the scope is certainly held; None before.
         self._renewed_at: float | None = None
+        # The Lease as this replica wrote it last; None if it has to be read before it is written.
+        self._written: dict[str, Any] | None = None
+        self._is_alone = True
         self.held = asyncio.Event()
         self.objection: str | None = f"nobody has been asked yet who looks after {self._scope}"
 
@@ -175,17 +178,30 @@ class Claim:
     async def _renew(self) -> float:
         """Renew the claim once; return a moment no later than the renewal.
 
+        While no other client writes the Lease, it is written without being read.
+
         Raises:
             NotLeading: the scope was lost.
             ApiError: the claim was not renewed.
         """
-        started, lease = self._clock.monotonic(), await self._own()
+        started = self._clock.monotonic()
+        if self._written is not None:
+            try:
+                self._written = await self._write(self._written, self._release)
+            except (Conflict, NotFound):
+                # Another replica renews too, or another release has taken the Lease.
+                self._written, self._is_alone = None, False
+            else:
+                return started
+        lease = await self._own()
         try:
-            await self._write(lease, self._release)
+            written = await self._write(lease, self._release)
         except Conflict:
             # Usually another replica of the release was faster, and its renewal counts.
             if _renewal(await self._own()) == _renewal(lease):
                 raise
+        else:
+            self._written = written if self._is_alone else None
         return started
 
     async def _own(self) -> dict[str, Any]:
@@ -248,7 +264,7 @@ class Claim:
             self._seen[uid] = known
         return now - known[1] >= self._timing.duration
 
-    async def _write(self, lease: dict[str, Any] | None, holder: str) -> None:
+    async def _write(self, lease: dict[str, Any] | None, holder: str) -> dict[str, Any]:
         spec = {
             "holderIdentity": holder,
             "leaseDurationSeconds": max(1, round(self._timing.duration)),
@@ -257,15 +273,14 @@ class Claim:
         if lease is not None:
             # Its resourceVersion causes a conflict if another client has written it.
             body = {**lease, "spec": {**(lease.get("spec") or {}), **spec}}
-            await self._client.replace(LEASES, LEASE_NAME, body, self._home)
-            return
+            return await self._client.replace(LEASES, LEASE_NAME, body, self._home)
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": LEASE_NAME, "namespace": self._home},
             "spec": spec,
         }
-        await self._client.create(LEASES, body, self._home)
+        return await self._client.create(LEASES, body, self._home)
 
     def _object(self, why: str) -> None:
         if why != self.objection:
