@@ -13,9 +13,9 @@ from di_kube.wire import Object, Target
 
 T = TypeVar("T")
 
-VERSIONS_PAGE: Final = 2000
-"""Objects of a page of versions. It has some 5 MiB, which take 5 ms. orjson, which builds all that
-is in them, took 50 in the same run.
+VERSIONS_PAGE: Final = 3000
+"""Objects of a page of versions. A page of 2000 has some 5 MiB, which take 5 ms. orjson, which
+builds all that is in them, took 50 in the same run.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from di_api import names
@@ -17,16 +18,17 @@ Source: TypeAlias = Mapping[str, Any]
 """A core/v1 EnvVarSource."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, which a cached property needs
 class NodeLists:
     """The FQDNs of all pods indexed by global rank, and those of each task indexed by local
-    index.
+    index. Variables are made once for all pods: their time would grow with the square of the pods.
     """
 
     by_rank: tuple[str, ...]
     by_task: Mapping[str, tuple[str, ...]]
 
-    def environment(self) -> dict[str, str]:
+    @cached_property
+    def environment(self) -> Mapping[str, str]:
         """Return the lists as variables: ``DI_NODES`` and ``DI_<TASK>_NODES``."""
         return {
             names.ENV_NODES: ",".join(self.by_rank),
@@ -42,6 +44,15 @@ class NodeLists:
         Args:
             configmap: the name of the ConfigMap with `files`.
         """
+        lists: dict[str, str | Source] = {
+            variable: {"configMapKeyRef": {"name": configmap, "key": key}}
+            for variable, key in self._short_lists.items()
+        }
+        return lists | self._files_environment()
+
+    @cached_property
+    def _short_lists(self) -> Mapping[str, str]:
+        """Return the variables that are short enough, with the names of their files."""
         keys = {
             names.ENV_NODES: (names.NODES_FILE_KEY, self.by_rank),
             **{
@@ -49,12 +60,11 @@ class NodeLists:
                 for task, nodes in self.by_task.items()
             },
         }
-        lists: dict[str, str | Source] = {
-            variable: {"configMapKeyRef": {"name": configmap, "key": key}}
+        return {
+            variable: key
             for variable, (key, nodes) in keys.items()
             if len(variable) + 1 + sum(map(len, nodes)) + len(nodes) <= MAX_VARIABLE
         }
-        return lists | self._files_environment()
 
     def _files_environment(self) -> dict[str, str]:
         return {

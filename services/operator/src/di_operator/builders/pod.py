@@ -257,9 +257,11 @@ def _env(frame: PodFrame, task: Task, index: int, rank: int | None) -> dict[str,
     if task.has_pod_groups:
         place = index % task.pods_per_replica
         pods = pods[index - place : index - place + task.pods_per_replica]
-    nodes: Mapping[str, str | Source] = frame.nodes.environment()
+    nodes: Mapping[str, str | Source]
     if frame.by_file:
         nodes = frame.nodes.large_environment(names.nodes_config_map_name(metadata["name"]))
+    else:
+        nodes = frame.nodes.environment
     return {
         names.ENV_JOB_ID: names.job_id(metadata["namespace"], metadata["name"]),
         names.ENV_JOB_UID: metadata["uid"],
