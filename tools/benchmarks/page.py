@@ -19,9 +19,14 @@ def write(results: Mapping[str, Any], docs: Path, *, is_whole: bool) -> None:
         ValueError: the page has lost its marks.
     """
     scale = docs / "explanation/scale.md"
-    if found := report.scale(results):
-        measured = f"{found}\n\n{report.conditions(results, ['memory'])}"
-        scale.write_text(replace(scale.read_text(), "scale", measured))
+    for name, phase, found in (
+        ("scale", "memory", report.scale(results)),
+        ("growth", "growth", report.growth(results)),
+    ):
+        if found:
+            conditions = report.conditions(results, [phase, f"{phase}_100000"])
+            measured = f"{found}\n\n{conditions}"
+            scale.write_text(replace(scale.read_text(), name, measured))
     path = docs / "explanation/performance.md"
     text = path.read_text()
     for name, phase, found in (

@@ -17,7 +17,7 @@ from typing import Any
 from di_api.spec import MAX_PODS
 from tools.benchmarks import admission, creates, node
 from tools.benchmarks.api_server import requests
-from tools.benchmarks.operator import idle, largest, latency, memory, throughput
+from tools.benchmarks.operator import growth, idle, largest, latency, memory, throughput
 from tools.benchmarks.operator.throughput import Run
 from tools.benchmarks.servers import coordinators, members, rest_scaling
 from tools.benchmarks.session import session
@@ -150,7 +150,28 @@ async def held(bench: Bench) -> Results:
     """The operator and `di list` with up to 10,000 finished jobs and 50,000 pods."""
     sizes = [bench.count(each) for each in memory.SIZES]
     async with control_plane(bench.logs) as testbed, testbed.kubelet():
-        return {"sizes": await memory.measure(testbed, sizes, bench.logs)}
+        return {"sizes": await memory.measure(testbed, sizes, memory.REPLICAS, bench.logs)}
+
+
+async def held_most(bench: Bench) -> Results:
+    """The same with 100,000 finished jobs and 200,000 pods."""
+    sizes = [bench.count(memory.MOST)]
+    async with control_plane(bench.logs) as testbed, testbed.kubelet():
+        return {"sizes": await memory.measure(testbed, sizes, memory.REPLICAS_OF_MOST, bench.logs)}
+
+
+async def growing(bench: Bench) -> Results:
+    """A failover, and the page of jobs, with up to 10,000 finished jobs and 50,000 pods."""
+    sizes = [bench.count(each) for each in memory.SIZES]
+    async with control_plane(bench.logs) as testbed, testbed.kubelet():
+        return {"sizes": await growth.measure(testbed, sizes, memory.REPLICAS, bench.logs)}
+
+
+async def grown_most(bench: Bench) -> Results:
+    """The same with 100,000 finished jobs and 200,000 pods."""
+    sizes = [bench.count(memory.MOST)]
+    async with control_plane(bench.logs) as testbed, testbed.kubelet():
+        return {"sizes": await growth.measure(testbed, sizes, memory.REPLICAS_OF_MOST, bench.logs)}
 
 
 async def admissions(bench: Bench) -> Results:
@@ -208,6 +229,9 @@ PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "tenants": tenants,
     "many_jobs": many_jobs,
     "memory": held,
+    "memory_100000": held_most,
+    "growth": growing,
+    "growth_100000": grown_most,
     "admission": admissions,
     "creates": created,
     "rest_scaling": rest,

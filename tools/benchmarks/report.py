@@ -116,30 +116,45 @@ def requests(results: Results) -> str:
 _RATE, _COST = "jobs_per_second", "api_server_ms"
 
 
+_OF_JOBS: Mapping[str, str] = {
+    "operator: processor time until it is ready, s": "filled_cpu_seconds",
+    "operator: memory when it is ready, MiB": "filled_mib",
+    "operator: peak memory after two polls, MiB": "peak_mib",
+    "operator: processor time of a poll and its reconciles, s": "poll_cpu_seconds",
+    "`di list -A`: processor time, s": "list_cpu_seconds",
+    "`di list -A`: peak memory, MiB": "list_mib",
+}
+_OF_GROWTH: Mapping[str, str] = {
+    "the leader is killed: another one holds the Lease after, s": "lease_seconds",
+    "the same: it decides again after, s": "failover_seconds",
+    "its processor time meanwhile, s": "failover_cpu_seconds",
+    "memory of the standby before, MiB": "standby_mib",
+    "`di dashboard`: the list of jobs after its start, s": "page_seconds",
+    "the same once more, s": "page_again_seconds",
+    "size of that page, KiB": "page_kib",
+    "`di dashboard`: processor time, s": "page_cpu_seconds",
+    "`di dashboard`: peak memory, MiB": "page_mib",
+}
+
+
 def scale(results: Results) -> str:
-    """What finished jobs cost, by their number; empty if that phase has not run."""
-    sizes = results.get("memory", {"sizes": ()})["sizes"]
+    """What finished jobs cost, by their number; empty if no phase of that has run."""
+    return _by_size(results, "memory", _OF_JOBS)
+
+
+def growth(results: Results) -> str:
+    """A failover and the page of jobs among them; empty if no phase of that has run."""
+    return _by_size(results, "growth", _OF_GROWTH)
+
+
+def _by_size(results: Results, phase: str, rows: Mapping[str, str]) -> str:
+    phases = [results[name] for name in (phase, f"{phase}_100000") if name in results]
+    sizes = [size for found in phases for size in found["sizes"]]
     if not sizes:
         return ""
-    rows = [
-        [name, *(f"{value(size):g}" for size in sizes)]
-        for name, value in {
-            "operator: processor time until it is ready, s": _of_size("filled_cpu_seconds"),
-            "operator: memory when it is ready, MiB": _of_size("filled_mib"),
-            "operator: peak memory after two polls, MiB": _of_size("peak_mib"),
-            "operator: processor time of a poll and its reconciles, s": _of_size(
-                "poll_cpu_seconds"
-            ),
-            "`di list -A`: processor time, s": _of_size("list_cpu_seconds"),
-            "`di list -A`: peak memory, MiB": _of_size("list_mib"),
-        }.items()
-    ]
     header = ["", *(f"{size['jobs']:,} jobs, {size['pods']:,} pods" for size in sizes)]
-    return _table(header, rows)
-
-
-def _of_size(key: str) -> Callable[[Mapping[str, Any]], float]:
-    return lambda size: size[key]
+    values = [[name, *(f"{size[key]:g}" for size in sizes)] for name, key in rows.items()]
+    return _table(header, values)
 
 
 def _rate(run: Mapping[str, Any]) -> float:

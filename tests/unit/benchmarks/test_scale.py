@@ -42,3 +42,17 @@ def test_the_page_gets_the_table_and_keeps_its_text(tmp_path: Path) -> None:
 
 def test_a_run_without_that_phase_leaves_the_page_as_it_is() -> None:
     assert report.scale({}) == ""
+
+
+def test_a_failover_has_a_table_with_the_largest_number_of_jobs_last() -> None:
+    grown = {
+        **{"jobs": 1000, "pods": 5000, "lease_seconds": 15.5, "failover_seconds": 16.2},
+        **{"failover_cpu_seconds": 0.5, "standby_mib": 90.0, "page_seconds": 2.5},
+        **{"page_again_seconds": 0.2, "page_kib": 40.0, "page_cpu_seconds": 1.5, "page_mib": 99.0},
+    }
+    most = {**grown, "jobs": 100_000, "pods": 200_000, "failover_seconds": 30.0}
+    lines = report.growth(
+        {"growth": {"sizes": [grown]}, "growth_100000": {"sizes": [most]}}
+    ).splitlines()
+    assert lines[0] == "|  | 1,000 jobs, 5,000 pods | 100,000 jobs, 200,000 pods |"
+    assert "| the same: it decides again after, s | 16.2 | 30 |" in lines

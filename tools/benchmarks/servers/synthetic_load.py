@@ -20,6 +20,7 @@ from aiohttp import web
 
 from di_kube.resources import DIJOBS, PODS
 from di_kube.wire import METADATA_LIST
+from tools.benchmarks.servers.leases import Leases
 
 Object = dict[str, Any]
 # Every copy has it: nothing ever changes here.
@@ -28,9 +29,11 @@ _CHUNK = 500
 
 
 class SyntheticLoad:
-    """Serves `copies` of a job and of each of its pods, and empty collections of all else.
+    """Serves `copies` of a job and of each of its pods, Leases that can be written, and empty
+    collections of all else.
 
     Attributes:
+        leases: those that operators wrote.
         lists: how often each plural was read to its last page.
     """
 
@@ -41,6 +44,7 @@ class SyntheticLoad:
         self._heads = {plural: [*map(_head, found)] for plural, found in samples.items()}
         self._uids = [one["metadata"]["uid"] for one in (job, *pods)]
         self._copies = copies
+        self.leases = Leases()
         self.lists: Counter[str] = Counter()
         self._is_over = asyncio.Event()
 
@@ -48,6 +52,7 @@ class SyntheticLoad:
     async def serve(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
         """Serve on a free port of this machine; the value is the URL."""
         app = web.Application()
+        self.leases.add_to(app)
         app.router.add_get("/{path:.*}", self._get)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
