@@ -347,11 +347,20 @@ def test_fallback_packages_are_used_only_where_python_has_none(tmp_path: Path) -
     plain = tar(*(member(name, b"fallback") for name in names), member(".di-packages/own/a.py"))
     for _ in range(2):
         unpack([packed(plain)], digest(plain), str(tmp_path))
+        assert not (tmp_path / ".di-fallback" / "json").exists()
         program.complete(str(tmp_path))
         found = {str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.py")}
         assert found == {".di-packages/lacking/a.py", ".di-packages/own/a.py"}
         assert (tmp_path / ".di-packages/own/a.py").read_bytes() == b"x"
     program.complete(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["__main__", ".a", "a.b"])
+def test_a_fallback_that_is_no_package_is_left_out(tmp_path: Path, name: str) -> None:
+    plain = tar(member(f".di-fallback/{name}/x.py", b""), member("train.py", b""))
+    unpack([packed(plain)], digest(plain), str(tmp_path))
+    program.complete(str(tmp_path))
+    assert [each.name for each in tmp_path.iterdir()] == ["train.py"]
 
 
 def test_requirements_that_pip_refuses_end_the_container(

@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # The import of typing takes time in each pod.
     from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
 
+    Member = tuple[str, int, int, bool]
+
 BUNDLE = "DI_CODE_BUNDLE"
 """Variable with the path of the bundle."""
 SHA256 = "DI_CODE_SHA256"
@@ -145,13 +147,17 @@ def unpack(packed: Iterable[bytes], sha256: str, directory: str) -> int:
             if found != sha256:
                 raise BadBundle(f"its SHA-256 is {found}, and spec.code.sha256 is {sha256}")
             files = members(plain)
-            for number, (name, place, size, is_executable) in enumerate(files):
+            made = {directory}
+            for number, (name, place, size, is_executable) in enumerate(needed(files)):
                 part = os.path.join(parts, str(number))
                 with open(part, "wb") as opened:
                     copy(plain, place, size, opened)
                 os.chmod(part, 0o755 if is_executable else 0o644)
                 target = os.path.join(directory, *name.split("/"))
-                os.makedirs(os.path.dirname(target), exist_ok=True)
+                above = os.path.dirname(target)
+                if above not in made:
+                    os.makedirs(above, exist_ok=True)
+                    made.add(above)
                 os.replace(part, target)
     finally:
         shutil.rmtree(parts)
@@ -184,13 +190,13 @@ def unpacked(packed: Iterable[bytes], plain: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def members(plain: BinaryIO) -> list[tuple[str, int, int, bool]]:
+def members(plain: BinaryIO) -> list[Member]:
     """Return the files of a tar archive: path, place and size of the content, and whether it is
     executable.
 
     Raises BadBundle for a member other than a plain file with its own place.
     """
-    found: list[tuple[str, int, int, bool]] = []
+    found: list[Member] = []
     places: dict[str, str] = {}
     end = plain.seek(0, os.SEEK_END)
     plain.seek(0)
@@ -211,6 +217,33 @@ def members(plain: BinaryIO) -> list[tuple[str, int, int, bool]]:
     if not found:
         raise BadBundle("it has no files")
     return found
+
+
+def needed(files: list[Member]) -> list[Member]:
+    """Return the files without the fallback packages that the image has.
+
+    Their files would be most of a small bundle, and the creation of a file takes most of the time.
+    """
+    found: dict[str, bool] = {}
+
+    def is_needed(name: str) -> bool:
+        first, _, rest = name.partition("/")
+        package = rest.partition("/")[0]
+        if first != FALLBACK or not package:
+            return True
+        if package not in found:
+            found[package] = is_known(package)
+        return not found[package]
+
+    return [each for each in files if is_needed(each[0])]
+
+
+def is_known(package: str) -> bool:
+    """Return whether Python finds a package, such as one of the image, or can never find it."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return True
 
 
 def copy(plain: BinaryIO, place: int, size: int, target: BinaryIO) -> None:
@@ -312,7 +345,7 @@ def complete(directory: str) -> None:
     os.makedirs(packages, exist_ok=True)
     for name in sorted(os.listdir(fallback)):
         place = os.path.join(packages, name)
-        if not os.path.exists(place) and importlib.util.find_spec(name) is None:
+        if not os.path.exists(place) and not is_known(name):
             os.replace(os.path.join(fallback, name), place)
     shutil.rmtree(fallback)
 
