@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from di_history.store.usage import Asked, user_of
 from di_history.usage.prices import Prices
 from di_history.usage.states import Span, State, spans
 from di_history.usage.sums import By, Held, Job, clipped, months, total, usage
-from di_history.usage.useful import Report, Use, report_of
+from di_history.usage.useful import Reports, Use, reports_of
 from di_service.problems import Malformed
 from tests.integration.history_records import T0
 
@@ -86,6 +86,29 @@ def _timelines(draw: st.DrawFn) -> list[Object]:
     return found
 
 
+class Report(NamedTuple):
+    """One report, in seconds."""
+
+    at: int
+    step: float
+    learner_waits: float = 0.0
+    collector_waits: float = 0.0
+    stale: float = 0.0
+
+
+def _stored(reports: list[Report]) -> Reports:
+    return reports_of(
+        (
+            1000 * each.at,
+            {
+                **{"step": each.step, "learnerWaitFrac": each.learner_waits},
+                **{"collectorWaitFrac": each.collector_waits, "staleFrac": each.stale},
+            },
+        )
+        for each in reports
+    )
+
+
 _reports = st.lists(
     st.tuples(
         st.integers(-10, _WINDOW),
@@ -94,12 +117,7 @@ _reports = st.lists(
     ),
     max_size=8,
     unique_by=lambda each: each[0],
-).map(
-    lambda found: [
-        Report(at=1000 * at, step=step, learner_waits=waits, collector_waits=idle, stale=stale)
-        for at, step, waits, idle, stale in sorted(found)
-    ]
-)
+).map(lambda found: [Report(*each) for each in sorted(found)])
 
 
 def _state_at(timeline: list[Object], second: int) -> State:
@@ -132,10 +150,10 @@ def _uses_at(
         first -= 1
     while last + 1 < len(states) and states[last + 1] is State.RUNNING:
         last += 1
-    inside = [each for each in reports if 1000 * first < each.at <= 1000 * (last + 1)]
+    inside = [each for each in reports if first < each.at <= last + 1]
     if not inside:
         return {Use.TRAINING: 1.0}
-    report = next((each for each in inside if each.at >= 1000 * (second + 1)), inside[-1])
+    report = next((each for each in inside if each.at > second), inside[-1])
     waits = report.collector_waits if task == "collector" else report.learner_waits
     stale = (1 - waits) * report.stale if task == "collector" else 0.0
     return {Use.WAITING: waits, Use.STALE: stale, Use.TRAINING: 1 - waits - stale}
@@ -180,31 +198,33 @@ def test_uses_equal_a_count_of_every_second(
             joined[-1] = Span(since=joined[-1].since, until=each.until, state=each.state)
         else:
             joined.append(each)
-    jobs = {each: Job(namespace="rl", name=each, spans=joined, reports=reports) for each in "abcd"}
+    stored = _stored(reports)
+    jobs = {each: Job(namespace="rl", name=each, spans=joined, reports=stored) for each in "abcd"}
     found = total(pods, jobs)
+    uses = found.by_use()
     counted: defaultdict[Use, float] = defaultdict(float)
     for pod in pods:
         for second in range(pod.since // 1000, pod.until // 1000):
             for use, part in _uses_at(states, reports, second, pod.task).items():
                 counted[use] += part * pod.gpus * 1000
-    assert sum(found.by_use.values()) == found.gpu_time
+    assert sum(uses.values()) == found.gpu_time
     for use in Use:
-        assert abs(found.by_use[use] - counted[use]) <= 0.001 * found.gpu_time
+        assert abs(uses[use] - counted[use]) <= 0.001 * found.gpu_time
 
 
 def test_work_that_a_failure_undid_is_lost() -> None:
     known = [
-        Span(since=0, until=1000, state=State.RUNNING),
-        Span(since=1000, until=1100, state=State.REPLACING),
-        Span(since=1100, until=2000, state=State.RUNNING),
+        Span(since=0, until=1_000_000, state=State.RUNNING),
+        Span(since=1_000_000, until=1_100_000, state=State.REPLACING),
+        Span(since=1_100_000, until=2_000_000, state=State.RUNNING),
     ]
     reports = [Report(at=at, step=at / 10) for at in range(100, 1000, 100)]
     resumed = [*reports, Report(at=1200, step=61.0), Report(at=1300, step=70.0)]
-    pod = Held(job="a", node="n", task="worker", kind="", gpus=2, since=0, until=2000)
+    pod = Held(job="a", node="n", task="worker", kind="", gpus=2, since=0, until=2_000_000)
 
-    def lost(seen: list[Report]) -> int:
-        jobs = {"a": Job(namespace="rl", name="a", spans=known, reports=seen)}
-        return total([pod], jobs).by_use[Use.LOST]
+    def lost(seen: list[Report]) -> float:
+        jobs = {"a": Job(namespace="rl", name="a", spans=known, reports=_stored(seen))}
+        return total([pod], jobs).by_use()[Use.LOST] / 1000
 
     # The report of step 60 came at 600.
     assert lost(resumed) == 2 * (100 + 400)
@@ -303,7 +323,6 @@ def test_an_ambiguous_author_is_not_known(who: str, name: str) -> None:
 
 
 def test_shares_of_a_report_are_within_bounds() -> None:
-    found = report_of(
-        1, {"learnerWaitFrac": 1.5, "staleFrac": -1.0, "collectorWaitFrac": float("nan")}
-    )
-    assert (found.learner_waits, found.stale, found.collector_waits) == (1.0, 0.0, 0.0)
+    values = {"learnerWaitFrac": 1.5, "staleFrac": -1.0, "collectorWaitFrac": float("nan")}
+    found = reports_of([(1, values)])
+    assert (found.learner_waits, found.stale, found.collector_waits) == ([1.0], [0.0], [0.0])

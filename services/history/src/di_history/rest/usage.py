@@ -25,6 +25,8 @@ _DECIMALS: Final = 6
 _WAIT_SECONDS: Final = 10
 _RETRY_SECONDS: Final = 2
 _LONGEST: Final = 10 * 366 * 24 * HOUR
+_STATES: Final = tuple((each, each.value) for each in State)
+_USES: Final = tuple((each, each.value) for each in Use)
 Object = dict[str, Any]
 
 
@@ -149,13 +151,12 @@ def _shown(found: Usage, asked: Asked, prices: Prices) -> Object:
         "gpuHours": _hours(found.gpu_time),
     }
     if asked.phases:
-        answer["phases"] = {each.value: _hours(found.by_state[each]) for each in State}
+        answer["phases"] = {name: _hours(found.by_state[state]) for state, name in _STATES}
     if asked.useful:
-        answer["useful"] = {each.value: _hours(found.by_use[each]) for each in Use}
+        uses = found.by_use()
+        answer["useful"] = {name: _hours(uses[use]) for use, name in _USES}
         answer["usefulShare"] = (
-            round(found.by_use[Use.TRAINING] / found.gpu_time, _DECIMALS)
-            if found.gpu_time
-            else None
+            round(uses[Use.TRAINING] / found.gpu_time, _DECIMALS) if found.gpu_time else None
         )
     if prices.label:
         answer["cost"] = round(found.cost(prices.hourly), _DECIMALS)

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import Engine, Select, func, or_, select
+from sqlalchemy import Engine, Select, Text, cast, func, or_, select
 
 from di_api.field_error import items, mapping
 from di_api.names import LABEL_QUEUE, LABEL_SWEEP
@@ -20,11 +20,13 @@ from di_history.store.reader import ORDER, in_order
 from di_history.store.tables import entries, jobs, placements, revisions, samples
 from di_history.usage.states import spans
 from di_history.usage.sums import By, Held, Job
-from di_history.usage.useful import Report, report_of
+from di_history.usage.useful import NO_REPORTS, Reports, reports_of
 
 MOST_PODS: Final = 500_000
 """Pods of one answer; more would hold too much memory and time."""
 _AT_ONCE: Final = 5_000
+_JOBS_AT_ONCE: Final = 32
+"""Jobs whose reports are in memory as text; each can have megabytes."""
 _AUTHOR: Final = re.compile(r"([^()]+) \([^()]+\)")
 """`user (program)`, as revisions have it; with more parentheses it is ambiguous."""
 _STATES: Final = tuple(each.value for each in (EntryKind.PHASE, EntryKind.GAP, EntryKind.DELETED))
@@ -102,7 +104,7 @@ def read_usage(engine: Engine, asked: Asked) -> tuple[list[Held], dict[str, Job]
             name=name,
             user=users.get(uid, ""),
             spans=spans(timelines.get(uid, ()), asked.until),
-            reports=reports.get(uid, ()),
+            reports=reports.get(uid, NO_REPORTS),
             **facts.get(uid, {}),
         )
         for uid, (namespace, name) in names.items()
@@ -126,14 +128,21 @@ def _timelines(engine: Engine, uids: Any) -> Iterator[tuple[str, list[dict[str, 
         yield uid, list(in_order(named))
 
 
-def _reports(engine: Engine, uids: Any, asked: Asked) -> Iterator[tuple[str, list[Report]]]:
+def _reports(engine: Engine, uids: Any, asked: Asked) -> Iterator[tuple[str, Reports]]:
+    """Yield the reports of each job; a row for each report would take half of an answer's time."""
     query = (
-        select(samples.c.job, samples.c.at, samples.c["values"])
+        select(
+            samples.c.job,
+            func.aggregate_strings(cast(samples.c.at, Text), ","),
+            func.aggregate_strings(samples.c["values"], ","),
+        )
         .where(samples.c.job.in_(uids), samples.c.at < asked.until)
-        .order_by(samples.c.job, samples.c.at)
+        .group_by(samples.c.job)
     )
-    for uid, rows in groupby(_rows(engine, query), itemgetter(0)):
-        yield uid, [report_of(at, orjson.loads(values)) for _, at, values in rows]
+    for uid, times, values in _rows(engine, query, at_once=_JOBS_AT_ONCE):
+        stored = zip(orjson.loads(f"[{times}]"), orjson.loads(f"[{values}]"), strict=True)
+        # Databases promise no order within a group.
+        yield uid, reports_of(sorted(stored, key=itemgetter(0)))
 
 
 def _users(engine: Engine, uids: Any) -> Iterator[tuple[str, str]]:
@@ -175,8 +184,8 @@ def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rows(engine: Engine, query: Select[Any]) -> Iterable[Any]:
+def _rows(engine: Engine, query: Select[Any], at_once: int = _AT_ONCE) -> Iterable[Any]:
     with engine.connect() as connection:
-        result = connection.execution_options(yield_per=_AT_ONCE).execute(query)
+        result = connection.execution_options(yield_per=at_once).execute(query)
         for batch in result.partitions():
             yield from batch

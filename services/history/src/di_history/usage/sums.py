@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,11 +11,13 @@ from typing import Final, NamedTuple
 
 from di_history.records import Millis
 from di_history.usage.states import Span, State
-from di_history.usage.useful import USE_OF, Report, Spent, Track, Use
+from di_history.usage.useful import NO_REPORTS, USE_OF, Reports, Spent, Track, Use
 
 HOUR: Final = 3_600_000
 _DECEMBER: Final = 12
 _NOTHING: Final = Spent()
+_OF_RUNNING: Final = (Use.WAITING, Use.STALE, Use.LOST)
+"""The uses that `Spent` has, in its order."""
 
 
 class By(StrEnum):
@@ -59,7 +61,6 @@ class Job:
     Attributes:
         roles: type of each task, by its name.
         spans: its known states, as returned by `di_history.usage.states.spans`.
-        reports: in order of time.
         tracks: what was computed from both, by role.
     """
 
@@ -70,12 +71,12 @@ class Job:
     sweep: str = ""
     roles: Mapping[str, str] = field(default_factory=dict)
     spans: Sequence[Span] = ()
-    reports: Sequence[Report] = ()
+    reports: Reports = NO_REPORTS
     tracks: dict[str, Track] = field(default_factory=dict)
 
     def spent(self, held: Held) -> Spent:
         """Return what the running time of a pod was spent on, for one GPU."""
-        if not self.reports:
+        if not self.reports.at:
             return _NOTHING
         role = self.roles.get(held.task, held.task)
         if role not in self.tracks:
@@ -99,29 +100,31 @@ class Usage:
     """The time that pods and GPUs of a group were held, in milliseconds of one pod or one GPU.
 
     Attributes:
-        by_state, by_use: the GPUs' time; the sum of each is `gpu_time`.
+        by_state: the GPUs' time; its sum is `gpu_time`.
         by_kind: the same by the value of the nodes' price label.
+        of_running: the part of the running time that was not training.
     """
 
     jobs: set[str] = field(default_factory=set)
     pods: int = 0
     pod_time: int = 0
     gpu_time: int = 0
-    by_state: Counter[State] = field(default_factory=Counter)
-    by_use: Counter[Use] = field(default_factory=Counter)
-    by_kind: Counter[str] = field(default_factory=Counter)
+    by_state: defaultdict[State, int] = field(default_factory=lambda: defaultdict(int))
+    by_kind: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    of_running: defaultdict[Use, int] = field(default_factory=lambda: defaultdict(int))
 
     def add(self, held: Held, job: Job) -> None:
         """Add the time of one pod."""
+        gpus, first, last = held.gpus, held.since, held.until
         self.jobs.add(held.job)
         self.pods += 1
-        self.pod_time += held.until - held.since
-        total = held.gpu_time
+        self.pod_time += last - first
+        total = gpus * (last - first)
         if not total:
             return
         self.gpu_time += total
         self.by_kind[held.kind] += total
-        left, running, first, last = total, 0, held.since, held.until
+        left, is_running, by_state = total, False, self.by_state
         # Written out: the answers about a month spend most of their time here.
         for since, until, state in job.spans:
             if since >= last:
@@ -129,21 +132,26 @@ class Usage:
             if until <= first:
                 continue
             amount = ((until if until < last else last) - (since if since > first else first)) * (
-                held.gpus
+                gpus
             )
             left -= amount
-            self.by_state[state] += amount
-            if state is State.RUNNING:
-                running += amount
-            else:
-                self.by_use[USE_OF[state]] += amount
-        self.by_state[State.NOT_KNOWN] += left
-        self.by_use[Use.NOT_KNOWN] += left
-        if running:
-            spent = [round(each * held.gpus) for each in job.spent(held)]
-            for use, amount in zip((Use.WAITING, Use.STALE, Use.LOST), spent, strict=True):
-                self.by_use[use] += amount
-            self.by_use[Use.TRAINING] += running - sum(spent)
+            by_state[state] += amount
+            is_running = is_running or state is State.RUNNING
+        by_state[State.NOT_KNOWN] += left
+        if is_running:
+            for use, time in zip(_OF_RUNNING, job.spent(held), strict=True):
+                if time:
+                    self.of_running[use] += round(time * gpus)
+
+    def by_use(self) -> dict[Use, int]:
+        """Return the GPUs' time by its use; the sum is `gpu_time`."""
+        found = dict.fromkeys(Use, 0)
+        for state, time in self.by_state.items():
+            found[USE_OF[state]] += time
+        for use, time in self.of_running.items():
+            found[use] += time
+            found[Use.TRAINING] -= time
+        return found
 
     def cost(self, prices: Mapping[str, float]) -> float:
         """Return the price of the GPU time on nodes with a price."""
@@ -166,7 +174,10 @@ def usage(held: Iterable[Held], by: By, jobs: Mapping[str, Job]) -> dict[str, Us
     of_group = _GROUPS[by]
     for each in held:
         job = jobs[each.job]
-        found.setdefault(of_group(each, job), Usage()).add(each, job)
+        name = of_group(each, job)
+        if (group := found.get(name)) is None:
+            group = found[name] = Usage()
+        group.add(each, job)
     return dict(sorted(found.items(), key=lambda pair: (-pair[1].gpu_time, pair[0])))
 
 
@@ -178,9 +189,12 @@ def joined(groups: Iterable[Usage]) -> Usage:
         found.pods += each.pods
         found.pod_time += each.pod_time
         found.gpu_time += each.gpu_time
-        found.by_state += each.by_state
-        found.by_use += each.by_use
-        found.by_kind += each.by_kind
+        for state, time in each.by_state.items():
+            found.by_state[state] += time
+        for kind, time in each.by_kind.items():
+            found.by_kind[kind] += time
+        for use, time in each.of_running.items():
+            found.of_running[use] += time
     return found
 
 

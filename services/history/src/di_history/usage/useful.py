@@ -8,7 +8,8 @@ Of the rest of a collector's time the share `staleFrac` made samples that were d
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -40,14 +41,22 @@ USE_OF: Final[Mapping[State, Use]] = {
 }
 
 
-class Report(NamedTuple):
-    """The numbers of one report that count here."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """The numbers of a job's reports that count here, in order of time.
 
-    at: Millis
-    step: float | None = None
-    learner_waits: float = 0.0
-    collector_waits: float = 0.0
-    stale: float = 0.0
+    One list for each number: a month has too many reports for an object of each. All have the
+    length of `at`; shares are from 0 to 1.
+    """
+
+    at: Sequence[Millis] = ()
+    step: Sequence[float | None] = ()
+    learner_waits: Sequence[float] = ()
+    collector_waits: Sequence[float] = ()
+    stale: Sequence[float] = ()
+
+
+NO_REPORTS: Final = Reports()
 
 
 class Spent(NamedTuple):
@@ -63,46 +72,48 @@ class Track:
 
     Args:
         spans: of the job, in order.
-        reports: in order of time.
+        reports: of the job.
         role: type of the task.
     """
 
-    def __init__(self, spans: Sequence[Span], reports: Sequence[Report], role: str) -> None:
-        self._times: list[Millis] = []
-        self._waiting: list[float] = []
-        self._stale: list[float] = []
-        self._lost: list[float] = []
+    def __init__(self, spans: Sequence[Span], reports: Reports, role: str) -> None:
+        self._times = times = list[Millis]()
+        self._sums = sums = list[tuple[float, float, float]]()
         if role == TaskType.EVALUATOR:
             return
         undone = list(_undone(spans, reports))
-        waiting = stale = lost = 0.0
         is_collector = role == TaskType.COLLECTOR
+        arrived = reports.at
+        waits = reports.collector_waits if is_collector else reports.learner_waits
+        discarded = reports.stale if is_collector else [0.0] * len(arrived)
+        waiting = stale = lost = 0.0
         for span in spans:
             if span.state is not State.RUNNING:
                 continue
-            self._add(span.since, waiting, stale, lost)
-            for first, last, report in _parts(span, reports, undone):
-                time = last - first
-                if undone and any(begin <= first and last <= end for begin, end in undone):
+            begin = span.since
+            times.append(begin)
+            sums.append((waiting, stale, lost))
+            # The next report of the span describes a time, or else its last report.
+            place, after = bisect_right(arrived, begin), bisect_right(arrived, span.until)
+            has_reports = place < after
+            for end in _ends(span, arrived[place:after], undone):
+                time = end - begin
+                while place < after - 1 and arrived[place] < end:
+                    place += 1
+                if undone and any(first <= begin and end <= last for first, last in undone):
                     lost += time
-                elif report is not None and is_collector:
-                    waits = time * report.collector_waits
-                    waiting += waits
-                    stale += (time - waits) * report.stale
-                elif report is not None:
-                    waiting += time * report.learner_waits
-                self._add(last, waiting, stale, lost)
+                elif has_reports:
+                    waited = time * waits[place]
+                    waiting += waited
+                    stale += (time - waited) * discarded[place]
+                times.append(end)
+                sums.append((waiting, stale, lost))
+                begin = end
 
     def spent(self, since: Millis, until: Millis) -> Spent:
         """Return what the time of a pod was spent on."""
         first, last = self._until(since), self._until(until)
         return Spent(last[0] - first[0], last[1] - first[1], last[2] - first[2])
-
-    def _add(self, at: Millis, waiting: float, stale: float, lost: float) -> None:
-        self._times.append(at)
-        self._waiting.append(waiting)
-        self._stale.append(stale)
-        self._lost.append(lost)
 
     def _until(self, at: Millis) -> tuple[float, float, float]:
         times = self._times
@@ -110,81 +121,76 @@ class Track:
             return 0.0, 0.0, 0.0
         place = min(bisect_right(times, at), len(times) - 1)
         first, last = times[place - 1], times[place]
-        part = 1.0 if at >= last else (at - first) / (last - first)
-        waiting, stale, lost = self._waiting, self._stale, self._lost
+        before, after = self._sums[place - 1], self._sums[place]
+        if at >= last:
+            return after
+        part = (at - first) / (last - first)
         return (
-            waiting[place - 1] + (waiting[place] - waiting[place - 1]) * part,
-            stale[place - 1] + (stale[place] - stale[place - 1]) * part,
-            lost[place - 1] + (lost[place] - lost[place - 1]) * part,
+            before[0] + (after[0] - before[0]) * part,
+            before[1] + (after[1] - before[1]) * part,
+            before[2] + (after[2] - before[2]) * part,
         )
 
 
-def report_of(at: Millis, values: Mapping[str, float]) -> Report:
-    """Return a report from its numbers; shares outside 0 to 1 are cut."""
-    number = values.get
-    learner = number("learnerWaitFrac", 0.0)
-    collector = number("collectorWaitFrac", 0.0)
-    stale = number("staleFrac", 0.0)
-    return Report(
-        at,
-        number("step"),
-        learner if 0.0 <= learner <= 1.0 else _cut(learner),
-        collector if 0.0 <= collector <= 1.0 else _cut(collector),
-        stale if 0.0 <= stale <= 1.0 else _cut(stale),
+def reports_of(stored: Iterable[tuple[Millis, Mapping[str, float]]]) -> Reports:
+    """Return what counts of reports in order of time; shares outside 0 to 1 are cut."""
+    at: list[Millis] = []
+    values: list[Mapping[str, float]] = []
+    for time, numbers in stored:
+        at.append(time)
+        values.append(numbers)
+    return Reports(
+        at=at,
+        step=[each.get("step") for each in values],
+        learner_waits=_shares(values, "learnerWaitFrac"),
+        collector_waits=_shares(values, "collectorWaitFrac"),
+        stale=_shares(values, "staleFrac"),
     )
 
 
-def _cut(value: float) -> float:
-    # Also NaN is 0.
-    return 1.0 if value > 1 else 0.0
+def _shares(values: Iterable[Mapping[str, float]], name: str) -> list[float]:
+    found = [each.get(name, 0.0) for each in values]
+    # NaN counts as 0.
+    return [each if 0.0 <= each <= 1.0 else (1.0 if each > 1.0 else 0.0) for each in found]
 
 
-def _parts(
-    span: Span, reports: Sequence[Report], undone: Sequence[tuple[Millis, Millis]]
-) -> Iterator[tuple[Millis, Millis, Report | None]]:
-    """Yield the parts of a span, each with the report that describes it: the next one of the span,
-    or its last.
+def _ends(
+    span: Span, arrived: Sequence[Millis], undone: Sequence[tuple[Millis, Millis]]
+) -> Sequence[Millis]:
+    """Return the ends of the parts of a span, each with one use: its reports, and what was undone.
+
+    Args:
+        arrived: times of the span's reports.
     """
-    first = bisect_right(reports, span.since, key=_at)
-    inside = reports[first : bisect_right(reports, span.until, key=_at)]
-    bounds = [span.since, *[each.at for each in inside], span.until]
+    ends = [*arrived]
+    if not ends or ends[-1] < span.until:
+        ends.append(span.until)
     if undone:
         cuts = {each for pair in undone for each in pair if span.since < each < span.until}
-        bounds = sorted({*bounds, *cuts})
-    place, final = 0, len(inside) - 1
-    begin = bounds[0]
-    for end in bounds[1:]:
-        if begin < end:
-            while place < final and inside[place].at < end:
-                place += 1
-            yield begin, end, inside[place] if inside else None
-        begin = end
+        return sorted({*ends, *cuts})
+    return ends
 
 
-def _undone(spans: Sequence[Span], reports: Sequence[Report]) -> Iterator[tuple[Millis, Millis]]:
+def _undone(spans: Sequence[Span], reports: Reports) -> Iterator[tuple[Millis, Millis]]:
     """Yield the times of work that was repeated: after a replacement of pods the next report has a
     lower step than the last one before.
     """
     for number, span in enumerate(spans):
         if span.state is not State.REPLACING:
             continue
-        last = bisect_right(reports, span.since, key=_at) - 1
-        following = bisect_left(reports, span.until, key=_at)
-        if last < 0 or following >= len(reports):
+        last = bisect_right(reports.at, span.since) - 1
+        following = bisect_left(reports.at, span.until)
+        if last < 0 or following >= len(reports.at):
             continue
-        step, reached = reports[following].step, reports[last].step
+        step, reached = reports.step[following], reports.step[last]
         if step is None or reached is None or step >= reached:
             continue
         kept = next(
             (
-                each.at
-                for each in reversed(reports[: last + 1])
-                if each.step is not None and each.step <= step
+                reports.at[place]
+                for place in range(last, -1, -1)
+                if (saved := reports.step[place]) is not None and saved <= step
             ),
             None,
         )
         yield min(each.since for each in spans[: number + 1]) if kept is None else kept, span.since
-
-
-def _at(report: Report) -> Millis:
-    return report.at
