@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from copy import deepcopy
 from datetime import UTC, datetime
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from di_dashboard.views.timeline import timeline
 from di_kube.sync import SyncKubeClient
 from tests.fakes.api_server import StandIn
 from tests.fakes.history import KEPT, LOGS, Service, answering
+from tests.fakes.web import Handler, serving
 from tests.unit.cli.conftest import JOBS, job
 from tests.unit.dashboard.conftest import Page
 from tests.waiting import ANSWER_SECONDS, wait_until
@@ -404,6 +406,34 @@ def test_a_port_forward_that_ended_is_replaced_before_a_request(
             opened[-1] = not ends
         asked.close()
     assert len(opened) == 2
+
+
+def test_requests_share_a_connection_until_the_history_closes_it(
+    world: StandIn, tmp_path: Path
+) -> None:
+    clients: list[int] = []
+
+    class Closing(Handler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            clients.append(self.client_address[1])
+            if len(clients) == 3:
+                self.close_connection = True
+            else:
+                self.answer(200, b"{}")
+
+    access = read_access(file=world.kubeconfig(tmp_path / "config"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Closing)
+    server.daemon_threads = True
+    with (
+        SyncKubeClient(config=access.config, timeout=5.0, connections=1) as client,
+        serving(server) as address,
+        closing(HistoryClient(access.config, client, server=f"http://{address}")) as asked,
+    ):
+        assert [asked("rl", "/jobs", {}) for _ in range(3)] == [b"{}"] * 3
+    first, second, third, again = clients
+    assert first == second == third != again
 
 
 def test_a_live_job_shows_its_history(asking: Page, service: Service, world: StandIn) -> None:

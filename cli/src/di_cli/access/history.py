@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final, cast
 from urllib.parse import quote, urlsplit
 
 import urllib3
+from urllib3.exceptions import ProtocolError
 
 from di_api.field_error import items, mapping
 from di_api.names import HISTORY_NAME, SYSTEM_NAMESPACE
@@ -122,6 +123,16 @@ class History:
         """Return the response to any path below `/v1`; `namespace` selects the token. Raises as
         `json` does.
         """
+        try:
+            return self._body(path, query, namespace)
+        except CommandError as error:
+            if self.pool is None or not isinstance(error.__cause__, ProtocolError):
+                raise
+            # A server can close a kept connection at the moment of its use.
+            self.pool.clear()
+            return self._body(path, query, namespace)
+
+    def _body(self, path: str, query: Mapping[str, str], namespace: str) -> bytes:
         with self._open(path, query, namespace) as response:
             return response.read(_MOST_BYTES)
 

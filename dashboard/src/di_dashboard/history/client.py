@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Final
 
 from di_cli.access.history import TOKEN_SECONDS, History, Route, reached, token_for
@@ -55,22 +56,15 @@ class HistoryClient:
         self._lock = threading.Lock()
         self._way = ExitStack()
         self._route: Route | None = None
+        self._history: History | None = None
         self._tokens: dict[str, tuple[float, str, str]] = {}
 
     def __call__(self, namespace: str, path: str, query: Mapping[str, str]) -> bytes:
         """Return the response to a path below `/v1`."""
         try:
-            server = self._reach()
+            history = self._reach()
             token, account = self._token(namespace)
-            history = History(
-                server=server,
-                token=token,
-                account=account,
-                authority=self._authority,
-                tls_server_name=self._tls_server_name,
-                seconds=_SECONDS,
-            )
-            return history.get(path, query, namespace)
+            return replace(history, token=token, account=account).get(path, query, namespace)
         except ApiError as error:
             words = f"no token of account {self._account}: {error.message or error.reason}"
             raise Refused(words) from error
@@ -93,15 +87,25 @@ class HistoryClient:
             finally:
                 self._lock.release()
 
-    def _reach(self) -> str:
+    def _reach(self) -> History:
+        """Return the access, without a token; its connections stay open between requests."""
         with self._lock:
             if self._route is not None and not self._route.is_open():
                 self._route = None
                 self._way.close()
-            if self._route is None:
-                way = reached(self._server, context=self._context)
-                self._route = self._way.enter_context(way)
-            return self._route.url
+            if self._route is None or self._history is None:
+                route = self._way.enter_context(reached(self._server, context=self._context))
+                history = History(
+                    server=route.url,
+                    token="",
+                    account="",
+                    authority=self._authority,
+                    tls_server_name=self._tls_server_name,
+                    seconds=_SECONDS,
+                )
+                self._history = self._way.enter_context(history.with_connections())
+                self._route = route
+            return self._history
 
     def _leave(self) -> None:
         with self._lock:

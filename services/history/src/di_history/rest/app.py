@@ -25,7 +25,7 @@ from di_history.rest.query import (
     wanted_jobs,
 )
 from di_history.rest.usage import UsageAnswers, query_of
-from di_history.rest.views import all_shown, shown
+from di_history.rest.views import all_samples, all_shown, shown
 from di_history.store.reader import Reader
 from di_history.whole_logs import StorageError, WholeLogs
 from di_service.problems import Busy, Malformed, Problem
@@ -97,7 +97,7 @@ class Handlers:
         since, until = time_of(request.args, "since"), time_of(request.args, "until")
         found = self._find(namespace, name)
         samples = self._reader.samples(found["uid"], since=since, until=until)
-        return _json({"job": shown(found), "samples": all_shown(samples)})
+        return _json({"job": shown(found), "samples": all_samples(samples)})
 
     def revision(self, namespace: str, name: str, number: int) -> Response:
         """Return the job's manifest at one revision."""

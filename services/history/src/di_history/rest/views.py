@@ -35,6 +35,11 @@ def all_shown(rows: Iterable[Mapping[str, Any]]) -> list[Object]:
     return [shown(row) for row in rows]
 
 
+def all_samples(rows: Iterable[Mapping[str, Any]]) -> list[Object]:
+    """Return samples; there can be thousands."""
+    return [{"at": as_text(each["at"]), "values": each["values"]} for each in rows]
+
+
 def _is_time(key: str, value: object) -> bool:
     # `after` is a number of replicas in a scaling, and nodes in an allocation.
     return key in _TIMES and isinstance(value, int) and value > 10**11

@@ -180,10 +180,9 @@ class Reader:
         if count > MOST_SAMPLES:
             where.append(samples.c.at.in_(_every(-(-count // MOST_SAMPLES), job, where, since)))
         query = select(samples.c.at, samples.c["values"]).where(*where).order_by(samples.c.at)
-        return [
-            {"at": each["at"], "values": orjson.Fragment(each["values"])}
-            for each in self._all(query)
-        ]
+        with self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+        return [{"at": at, "values": orjson.Fragment(values)} for at, values in rows]
 
     def logs(self, job: str) -> list[Object]:
         """Return which log tails are kept, and which are known to be lost."""
