@@ -30,6 +30,15 @@ def test_a_plain_job_takes_four_decisions() -> None:
     assert (cluster.phase, ("Service", "di-x") in cluster.objects) == ("Succeeded", False)
 
 
+def test_counts_that_are_written_while_the_phase_stays_take_one_decision() -> None:
+    cluster = ClusterModel(job())
+    cluster.reconcile()
+    cluster.run("x-collector-0").pass_time(10)
+    counted = cluster.reconcile()
+    assert (counted.status or {})["readyReplicas"] == 1
+    assert counted.is_last
+
+
 @pytest.mark.parametrize(("spec", "delay"), [({}, None), ({"pendingTimeoutSeconds": 90}, 90.0)])
 def test_the_delay_of_the_last_decision_is_that_of_the_next(
     spec: dict[str, Any], delay: float | None

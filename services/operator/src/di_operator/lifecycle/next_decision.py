@@ -71,7 +71,9 @@ def as_last(snapshot: Snapshot, decision: Decision, now: datetime, settings: Set
     if snapshot.status.is_finished:
         # Whether the job expires depends on time alone, and is in the delay already.
         return replace(decision, is_last=True) if _is_clean_up(decision) else decision
-    is_step = _starts(snapshot, decision) or _gets_up(snapshot, decision)
+    is_step = (
+        _starts(snapshot, decision) or _gets_up(snapshot, decision) or _counts(snapshot, decision)
+    )
     if decision.requeue_after is not None or not is_step or not _is_plain(snapshot, now):
         return decision
     after = _after(snapshot, decision)
@@ -145,6 +147,15 @@ def _gets_up(snapshot: Snapshot, decision: Decision) -> bool:
         and len(counts) == 1
         and not (snapshot.predecessors or snapshot.renewed)
         and not (snapshot.status.restarts or snapshot.status.reschedules)
+    )
+
+
+def _counts(snapshot: Snapshot, decision: Decision) -> bool:
+    """Return whether nothing but a status is written, and the phase stays."""
+    return (
+        not (decision.actions or decision.events)
+        and snapshot.status.phase in (Phase.STARTING, Phase.RUNNING)
+        and _phase(decision) == snapshot.status.phase
     )
 
 
