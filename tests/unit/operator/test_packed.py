@@ -28,6 +28,7 @@ from di_api.names import (
 )
 from di_kube.cache import WatchCache
 from di_kube.client import KubeClient
+from di_kube.pages import Version
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_operator.cluster.informer_state import (
     INDEX_JOB,
@@ -188,11 +189,13 @@ class Server:
     def __init__(self) -> None:
         self.polls = 0
 
-    async def list(
-        self, resource: Resource, *_: Any, transform: Callable[[Object], Any], **__: Any
+    async def list_versions(
+        self, resource: Resource, *_: Any, transform: Callable[[Version], Any], **__: Any
     ) -> tuple[list[Any], str]:
         self.polls += 1
-        return list(map(transform, objects(resource))), "1000"
+        heads = (each["metadata"] for each in objects(resource))
+        kept = ("name", "namespace", "resourceVersion")
+        return [transform(Version(**{key: head[key] for key in kept})) for head in heads], "1000"
 
     async def watch(
         self, resource: Resource, *_: Any, **__: Any

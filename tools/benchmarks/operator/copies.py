@@ -26,8 +26,8 @@ from tools.benchmarks.session import session
 from tools.benchmarks.testbed import OPERATOR, Testbed
 
 Object = dict[str, Any]
-SYNC_PERIOD = 5
-"""Seconds; the poll of a real operator comes every minute."""
+SYNC_PERIOD = 60
+"""Seconds between two polls of an operator, if nothing else is set."""
 DEADLINE = 900.0
 _SAMPLE = "sample-000000"
 _LIFETIME = timedelta(days=1)
@@ -69,12 +69,15 @@ class Copies:
     kubeconfig: Path
 
     @asynccontextmanager
-    async def operator(self, name: str, port: int, *, elects: bool) -> AsyncIterator[Process]:
+    async def operator(
+        self, name: str, port: int, *, elects: bool, sync_period: int = SYNC_PERIOD
+    ) -> AsyncIterator[Process]:
         """Run an operator from now until the block ends; `port` is that of its health.
 
         Args:
             name: of its log, and in Leases.
             elects: whether there are others, one of which leads.
+            sync_period: seconds between two polls.
         """
         environment = {
             **self.account.environment,
@@ -83,7 +86,7 @@ class Copies:
             "DI_OPERATOR_HEALTH_BIND": f"127.0.0.1:{port}",
             "DI_OPERATOR_IDENTITY": name,
             "DI_OPERATOR_LEADER_ELECT": str(elects).lower(),
-            "DI_OPERATOR_SYNC_PERIOD": str(SYNC_PERIOD),
+            "DI_OPERATOR_SYNC_PERIOD": str(sync_period),
         }
         command = self.account.command([str(Path(sys.executable).with_name("di-operator"))])
         log = self.folder / f"{name}.log"

@@ -18,7 +18,6 @@ from tests.waiting import wait_until_async
 from tools.benchmarks import processes
 from tools.benchmarks.operator.copies import (
     DEADLINE,
-    SYNC_PERIOD,
     Copies,
     Sample,
     finished_job,
@@ -33,6 +32,8 @@ REPLICAS_OF_MOST = 2
 MOST = 100_000
 """The number of jobs of a phase of its own, which have REPLICAS_OF_MOST pods each."""
 _POLLS = 2
+_SYNC_PERIOD = 5
+"""Seconds; the poll of a real operator comes every minute."""
 
 
 class MemoryResult(TypedDict):
@@ -64,7 +65,9 @@ async def _with_copies(sample: Sample, copies: int, folder: Path) -> MemoryResul
     with held_port() as port:
         async with served(sample, copies, folder) as shown:
             load, began = shown.load, time.monotonic()
-            async with shown.operator("operator", port, elects=False) as child:
+            async with shown.operator(
+                "operator", port, elects=False, sync_period=_SYNC_PERIOD
+            ) as child:
                 await shown.until_ready(port)
                 filled, memory = time.monotonic() - began, processes.memory_mib(child.pid)
                 cpu = processes.cpu_seconds(child.pid)
@@ -72,7 +75,7 @@ async def _with_copies(sample: Sample, copies: int, folder: Path) -> MemoryResul
                     lambda: load.lists[PODS.plural] >= _POLLS, DEADLINE, what="two polls"
                 )
                 # The last page is out, but not yet compared with the cache.
-                await asyncio.sleep(SYNC_PERIOD)
+                await asyncio.sleep(_SYNC_PERIOD)
                 polled = processes.cpu_seconds(child.pid) - cpu
                 polls = load.lists[PODS.plural]
                 peak = processes.peak_memory_mib(child.pid)
