@@ -8,7 +8,7 @@ from typing import Any
 
 from di_kube.errors import ApiError, NotFound, Unavailable
 from di_kube.resources import DEPLOYMENTS, DIJOBS
-from di_operator.cluster.server_presence import PATIENCE, PERIOD, ServerPresence
+from di_operator.cluster.server_presence import PATIENCE, PERIOD, RETRY, ServerPresence
 from tests.unit.operator.virtual_time import VirtualClock, in_virtual_time
 
 READY: dict[str, Any] = {"status": {"readyReplicas": 1}}
@@ -93,7 +93,7 @@ async def test_reports_count_from_the_end_of_an_outage() -> None:
 async def test_a_short_failure_is_not_an_outage() -> None:
     cluster = await watched()
     cluster.answer = AWAY
-    await cluster.clock.sleep(PATIENCE - PERIOD)
+    await cluster.clock.sleep(PATIENCE - 2 * RETRY)
     cluster.answer = READY
     await cluster.clock.sleep(2 * PERIOD)
     assert cluster.since() == 0

@@ -20,6 +20,8 @@ log = structlog.get_logger(__name__)
 
 PERIOD: Final = 10.0
 """Seconds between two checks."""
+RETRY: Final = 2.5
+"""Seconds between a failed check and the next one, so that one failure is no outage."""
 PATIENCE: Final = 20.0
 """Seconds without a successful check after which reports count as impossible. Programs report again
 after a shorter failure, which must not keep a job from ever being judged.
@@ -61,11 +63,11 @@ class ServerPresence:
     async def run(self) -> None:
         """Check until cancelled."""
         while True:
-            if await self._can_come():
+            if can_come := await self._can_come():
                 if self._is_away():
                     self._since = self._clock.now()
                 self._answered = self._clock.monotonic()
-            await self._clock.sleep(PERIOD)
+            await self._clock.sleep(PERIOD if can_come else RETRY)
 
     def _is_away(self) -> bool:
         return self._since is None or self._clock.monotonic() - self._answered > PATIENCE
