@@ -39,6 +39,7 @@ PROGRAMS: Final[Mapping[str, tuple[Command, Group]]] = {
     "cert-manager": ("all", "peers"),
     "scheduler-plugins": ("all", "peers"),
     "training-operator": ("bench", "rival"),
+    "kuberay": ("bench", "rival"),
 }
 """Components of `di_cluster.builds.binaries`: the first command that needs each, and what for."""
 PACKAGES: Final[Sequence[tuple[Command, Group, Mapping[str, Packages]]]] = (

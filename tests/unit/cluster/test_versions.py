@@ -24,6 +24,7 @@ MODULES = {
     "cert-manager": r"github\.com/cert-manager/cert-manager v(\S+)",
     "kueue": r"sigs\.k8s\.io/kueue v(\S+)",
     "training-operator": r"github\.com/kubeflow/training-operator v(\S+)",
+    "kuberay": r"github\.com/ray-project/kuberay/ray-operator v(\S+)",
     "otel-collector": r"go\.opentelemetry\.io/collector/otelcol v(\S+)",
     "keda": r"github\.com/kedacore/keda/v2 v(\S+)",
 }

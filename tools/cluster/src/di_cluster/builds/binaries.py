@@ -191,6 +191,15 @@ COMPONENTS = (
             ("manifests/base/crds/kubeflow.org_pytorchjobs.yaml",),
         ),
     ),
+    Component(
+        name="kuberay",
+        version="1.6.0",
+        # Nor can this one.
+        programs={"ray-operator": ("--version",)},
+        built_as={},
+        stamps={},
+        manifests=("github.com/ray-project/kuberay/ray-operator", ("config/crd/bases/*.yaml",)),
+    ),
 )
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
