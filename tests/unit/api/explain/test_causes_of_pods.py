@@ -200,6 +200,18 @@ CASES: dict[Cause, list[Facts]] = {
     Cause.INIT_CONTAINER: [
         seen("Restarting", "JobRestarting", f"1 pod failed, pod {POD}", failed(1, init=True))
     ],
+    Cause.CODE: [
+        seen(
+            "Restarting",
+            "JobRestarting",
+            f"1 pod failed, pod {POD}",
+            failed(1, init=is_init, ended={"message": message}),
+        )
+        for is_init, message in (
+            (False, "code not unpacked: its SHA-256 is 2222, and spec.code.sha256 is 1111"),
+            (True, "requirements not installed: pip ended with exit code 1"),
+        )
+    ],
     Cause.CANNOT_EXECUTE: [
         ended(f"255; its last lines: {EXEC_FORMAT}", failed(255), logs={POD: [EXEC_FORMAT]}),
         ended("128 (StartError)", failed(128, "StartError", ended={"message": NO_COMMAND})),

@@ -40,6 +40,7 @@ class Cause(StrEnum):
     CONFIG_MISSING = "ConfigMissing"
     NOT_MADE = "NotMade"
     CANNOT_EXECUTE = "CannotExecute"
+    CODE = "Code"
     INIT_CONTAINER = "InitContainer"
     NOT_PREPARED = "NotPrepared"
     PROBE = "Probe"

@@ -378,6 +378,13 @@ FAILURE_CAUSES: Final = (
         remedy="correct what the message names (securityContext, command, mounts) in the template",
     ),
     FailureCause(
+        cause=Cause.CODE,
+        pattern=r"code not unpacked: |requirements not installed: ",
+        summary="the code of {pod} cannot be prepared, and its program was not started",
+        remedy="di push {job}: send files that keep the rule in the message; what pip or uv wrote "
+        "is in kubectl logs {pod} -c {container} -n {namespace}",
+    ),
+    FailureCause(
         cause=Cause.INIT_CONTAINER,
         reasons=_of("Error"),
         pattern=r".",
