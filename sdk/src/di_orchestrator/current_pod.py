@@ -20,6 +20,7 @@ from di_orchestrator.server.coordinator import Coordinator
 from di_orchestrator.termination import Leaving
 from di_orchestrator.training_run import training as training_run
 from di_orchestrator.training_run.checkpoint import Checkpoints
+from di_orchestrator.training_run.gpus import IdleGpus
 from di_orchestrator.training_run.heartbeats import MOST_PODS, USUAL_SECONDS, Heartbeats
 from di_orchestrator.training_run.report import misspelt
 from di_orchestrator.training_run.rescaling import Rescaling
@@ -263,6 +264,7 @@ def training(
         samples_from=samples_from,
         rescaling=rescaling,
         heartbeats=None if heartbeat is None else _pod.heartbeats(heartbeat),
+        gpus=None if sender is None else IdleGpus.of_this_pod(),
         is_test=os.environ.get("DI_TEST") == "1",
     )
 

@@ -134,6 +134,7 @@ BROKEN: dict[str, tuple[Object, str]] = {
         tasks(progressPolicy={**PROGRESS, "firstTimeoutSeconds": 1}),
         "spec.progressPolicy.firstTimeoutSeconds",
     ),
+    "spec.idlePolicy: needs": (tasks(idlePolicy={"seconds": 60}), "spec.idlePolicy"),
     "spec.idlePolicy.action: ScaleDown needs": (
         tasks(idlePolicy={"waitingShare": 80, "action": "ScaleDown"}),
         "spec.idlePolicy.action",

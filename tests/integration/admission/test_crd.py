@@ -229,6 +229,7 @@ STATUS: dict[str, Any] = {
         "reportedAt": "2020-01-01T00:00:00Z",
         "progressedAt": "2020-01-01T00:00:00Z",
         "waitingAt": "2020-01-01T00:00:00Z",
+        "gpuIdleAt": "2020-01-01T00:00:00Z",
         "phaseAt": "2020-01-01T00:00:00Z",
         "rejected": "envSteps: must be a number",
     },

@@ -183,8 +183,12 @@ def specs() -> st.SearchStrategy[Object]:
             ),
             "progressPolicy": progress_policies(),
             "idlePolicy": st.fixed_dictionaries(
-                {"waitingShare": st.just(80)},
-                optional={"action": st.sampled_from([action.value for action in IdleAction])},
+                {},
+                optional={
+                    "waitingShare": st.just(80),
+                    "gpuIdleShare": st.just(95),
+                    "action": st.sampled_from([action.value for action in IdleAction]),
+                },
             ),
             "failurePolicy": st.sampled_from(
                 (

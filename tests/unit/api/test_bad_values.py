@@ -280,7 +280,6 @@ spec.progressPolicy.firstTimeoutSeconds: 0: must be 1 or more
 spec.progressPolicy.firstTimeoutSeconds: 599: must be at least timeoutSeconds, 600
 spec.progressPolicy.tasks[0]: "critic": no task of this job has that name
 spec.progressPolicy.tasks: []: must name a task, or be left out
-spec.idlePolicy.waitingShare: is required
 spec.idlePolicy.waitingShare: 0: must be 1 or more
 spec.idlePolicy.waitingShare: 101: must be 100 or less
 spec.idlePolicy.seconds: 59: must be 60 or more

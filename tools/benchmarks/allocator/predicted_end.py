@@ -291,6 +291,7 @@ def _report(step: float, total: float, now: float) -> Reported:
         reported_at=moment(now),
         progressed_at=None,
         waiting_at=None,
+        gpu_idle_at=None,
         phase="",
         phase_at=None,
         step=step,

@@ -113,6 +113,7 @@ _NUMBERS: Final = (
     _count("learners", "learners"),
     _Number("learnerWaitFrac", "learner_wait_frac", most=1.0),
     _Number("collectorWaitFrac", "collector_wait_frac", most=1.0),
+    _Number("gpuIdleFrac", "gpu_idle_frac", most=1.0),
     _count("batchSize", "batch_size"),
     _count("initBatchSize", "init_batch_size"),
     _count("maxBatchSize", "max_batch_size"),

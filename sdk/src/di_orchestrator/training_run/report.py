@@ -65,6 +65,7 @@ NUMBERS = (
     _count("learners", "learners"),
     Number("learnerWaitFrac", "learner_wait_frac", most=1.0),
     Number("collectorWaitFrac", "collector_wait_frac", most=1.0),
+    Number("gpuIdleFrac", "gpu_idle_frac", most=1.0),
     _count("batchSize", "batch_size"),
     _count("initBatchSize", "init_batch_size"),
     _count("maxBatchSize", "max_batch_size"),

@@ -22,6 +22,7 @@ from di_orchestrator.server.exchange import Clock
 from di_orchestrator.termination import Leaving, seconds_since_start
 from di_orchestrator.training_run.advice import wanted_collectors
 from di_orchestrator.training_run.checkpoint import Checkpoints
+from di_orchestrator.training_run.gpus import IdleGpus
 from di_orchestrator.training_run.group import Group
 from di_orchestrator.training_run.heartbeats import Heartbeats
 from di_orchestrator.training_run.place import Place
@@ -68,6 +69,7 @@ class Training:
         samples_from: str = "collector",
         rescaling: Rescaling | None = None,
         heartbeats: Heartbeats | None = None,
+        gpus: IdleGpus | None = None,
         is_test: bool = False,
         clock: Clock = time.monotonic,
     ) -> None:
@@ -76,6 +78,7 @@ class Training:
         self.samples_from = samples_from
         self._rescaling = rescaling
         self._heartbeats = heartbeats or Heartbeats(None, clock=clock)
+        self._gpus = gpus
         self._job = job
         self._sender = sender
         self._nodes = nodes
@@ -117,6 +120,8 @@ class Training:
         if (lap := self._stopwatch.stop()) is not None:
             self._count(lap)
         self._heartbeats.close()
+        if self._gpus is not None:
+            self._gpus.close()
         try:
             self._end_reports()
             self._group.end(has_failed=error is not None)
@@ -443,6 +448,7 @@ class Training:
             "reportedAt": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "trainStepsPerSec": _rounded(self._window.rate),
             "learnerWaitFrac": _rounded(self.waiting_share),
+            "gpuIdleFrac": None if self._gpus is None else _rounded(self._gpus.share),
             "envStepsPerSec": _rounded(_rate(self._env_steps)),
             "batchSize": self._batch,
             "observations": self._observations.raw() or None,

@@ -33,6 +33,14 @@ def test_scale_down_needs_a_learner_task_that_can_be_scaled(message: str, bad: J
     assert [str(error) for error in validate_job(bad)] == [message]
 
 
+@pytest.mark.proves("lifecycle.md#idle-gpus")
+def test_a_policy_needs_a_share() -> None:
+    bad = job(task(), idlePolicy={"seconds": 60})
+    assert [str(error) for error in validate_job(bad)] == [
+        "spec.idlePolicy: an object: needs waitingShare or gpuIdleShare"
+    ]
+
+
 @pytest.mark.parametrize(
     "good",
     [
@@ -43,6 +51,7 @@ def test_scale_down_needs_a_learner_task_that_can_be_scaled(message: str, bad: J
             ),
             idlePolicy=SCALES,
         ),
+        job(task(), idlePolicy={"gpuIdleShare": 95}),
         job(task(), preemptible=True, idlePolicy={**SCALES, "action": "Suspend"}),
     ],
 )

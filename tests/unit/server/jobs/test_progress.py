@@ -74,6 +74,8 @@ def test_only_a_report_with_the_share_of_waiting_renews_its_time() -> None:
     }
     assert told(held, later, learnerWaitFrac=None) == {"reportedAt": LATE}
     assert told(held, later, learnerWaitFrac=0.5)["waitingAt"] == LATE
+    idle = told(held, later, gpuIdleFrac=0.5)
+    assert idle == {"reportedAt": LATE, "gpuIdleAt": LATE}
 
 
 def test_a_job_that_begins_again_progresses_from_there() -> None:

@@ -1,5 +1,5 @@
 """`spec.progressPolicy` and `spec.idlePolicy`: how a job without progress, or with learners that
-wait, is handled.
+wait or idle GPUs, is handled.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ProgressPolicy:
 
 
 class IdleAction(StrEnum):
-    """Action for a job whose learners wait, besides the condition and the Warning event."""
+    """Action for an idle job, besides the condition and the Warning event."""
 
     NOTIFY = "Notify"
     SUSPEND = "Suspend"
@@ -76,10 +76,10 @@ class IdleAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdlePolicy:
-    """The share of waiting from which a job counts as idle, and what follows."""
+    """The share of waiting, or of idle GPUs, from which a job counts as idle, and what follows."""
 
     waiting_share: Annotated[
-        int,
+        int | None,
         Declared(
             kind=Whole(1, 100),
             about="Share of the time, in percent, that the learners wait for samples by the job's "
@@ -87,12 +87,23 @@ class IdlePolicy:
             more="[Details](lifecycle.md#idle-jobs).",
             may_change=True,
         ),
-    ]
+    ] = None
+    gpu_idle_share: Annotated[
+        int | None,
+        Declared(
+            kind=Whole(1, 100),
+            about="Share of the time, in percent, that the GPUs of the pod that reports are idle "
+            "(`gpuIdleFrac`): with this share or more the job counts as idle. One of both shares "
+            "is required; with both, each of them is enough.",
+            more="[Details](lifecycle.md#idle-gpus).",
+            may_change=True,
+        ),
+    ] = None
     seconds: Annotated[
         int,
         Declared(
             kind=Whole(60),
-            about="Seconds for which every report has to have that share.",
+            about="Seconds for which every report has to have such a share.",
             may_change=True,
         ),
     ] = 600

@@ -12,6 +12,7 @@ from di_api.validation.task.process_group import scaling_warning
 from di_api.validation.tasks import Tasks, task_names, wrong_names
 
 _PATH = "spec.progressPolicy"
+_SHARES = ("waitingShare", "gpuIdleShare")
 
 
 def wrong_time_outs(spec: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -43,6 +44,13 @@ def wrong_restarts(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError
         yield FieldError(f"{_PATH}.tasks", names, "must name a task, or be left out")
     elif tasks:
         yield from wrong_names(f"{_PATH}.tasks", names, task_names(tasks))
+
+
+def missing_share(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Yield the error for an idlePolicy without a share."""
+    policy = spec.get("idlePolicy")
+    if isinstance(policy, Mapping) and not any(policy.get(each) is not None for each in _SHARES):
+        yield FieldError("spec.idlePolicy", dict(policy), f"needs {' or '.join(_SHARES)}")
 
 
 def wrong_scaling(spec: Mapping[str, Any], tasks: Tasks) -> Iterator[FieldError]:

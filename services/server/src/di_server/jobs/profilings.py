@@ -11,7 +11,7 @@ import orjson
 
 from di_api.field_error import mapping
 from di_server.jobs.heartbeats import Beat, beaten
-from di_server.jobs.progress import LONGEST_REASON, advanced, faults, refused, with_waiting
+from di_server.jobs.progress import LONGEST_REASON, advanced, faults, refused, with_shares
 from di_server.model.job import check_active
 from di_server.problems import OutOfBounds, Problem
 
@@ -72,7 +72,7 @@ def status_patch(job: Mapping[str, Any], reports: Sequence[Report], now: datetim
         try:
             merged = _take(job, merged, report)
             if report.profilings or report.beat is None:
-                progress = with_waiting(advanced(progress, merged, now), report.profilings, now)
+                progress = with_shares(advanced(progress, merged, now), report.profilings, now)
             if report.beat is not None:
                 progress = beaten(progress, report.beat, now)
         except Senseless as error:

@@ -17,8 +17,8 @@ LONGEST_REASON: Final = 1024
 """Maximum length of `rejected` in characters."""
 _TRAINS: Final = (None, "", "training")
 """Names of the program phase in which steps have to grow."""
-_WAITING_AT: Final = "waitingAt"
-"""Field with the time at which the share of waiting was last reported."""
+_SHARES: Final = {"waitingAt": "learnerWaitFrac", "gpuIdleAt": "gpuIdleFrac"}
+"""Fields with the time at which a share of an idlePolicy was last reported."""
 
 
 def advanced(before: object, profilings: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def advanced(before: object, profilings: Mapping[str, Any], now: datetime) -> di
     total = found.get("total_steps" if own else "max_env_steps")
     phase, time = found.get("phase"), format_time(now)
     progress: dict[str, Any] = {"reportedAt": time}
-    for key in ("progressedAt", "phaseAt", _WAITING_AT, HEARTBEATS):
+    for key in ("progressedAt", "phaseAt", *_SHARES, HEARTBEATS):
         if key in held:
             progress[key] = held[key]
     if phase not in _TRAINS:
@@ -51,16 +51,15 @@ def advanced(before: object, profilings: Mapping[str, Any], now: datetime) -> di
     return progress
 
 
-def with_waiting(
+def with_shares(
     progress: Mapping[str, Any], profilings: Mapping[str, Any], now: datetime
 ) -> dict[str, Any]:
-    """Return `status.progress` with the time at which the share of waiting was last reported.
+    """Return `status.progress` with the times at which the shares of idlePolicies were reported.
 
-    `profilings` is one accepted report alone: merged ones keep the share of an earlier report.
+    `profilings` is one accepted report alone: merged ones keep the shares of an earlier report.
     """
-    if profilings.get("learnerWaitFrac") is None:
-        return dict(progress)
-    return {**progress, _WAITING_AT: format_time(now)}
+    times = (at for at, share in _SHARES.items() if profilings.get(share) is not None)
+    return {**progress, **dict.fromkeys(times, format_time(now))}
 
 
 def refused(before: object, reason: str) -> dict[str, Any]:

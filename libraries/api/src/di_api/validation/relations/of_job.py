@@ -33,7 +33,7 @@ from di_api.validation.code import (
 )
 from di_api.validation.failure import pod_groups_in_place, roles_in_place, wrong_failure_policy
 from di_api.validation.mounts import DOTS_PATTERN, OBJECT_NAME_PATTERN, PATH_PATTERN
-from di_api.validation.progress import wrong_restarts, wrong_scaling, wrong_time_outs
+from di_api.validation.progress import missing_share, wrong_restarts, wrong_scaling, wrong_time_outs
 from di_api.validation.relations.row import Relation, Rule, Whole
 from di_api.validation.scheduling.gang_scheduler import contended_gangs, queue_of_nobody
 from di_api.validation.scheduling.provisioning import MAX_POD_SETS, nodes_of_nobody
@@ -265,6 +265,17 @@ OF_SPEC: Final[tuple[Relation[Whole], ...]] = (
             },
         ),
         is_all=False,
+    ),
+    Relation(
+        errors=lambda whole: missing_share(whole.spec),
+        rules=(
+            {
+                "rule": "!has(self.idlePolicy) || has(self.idlePolicy.waitingShare) || "
+                "has(self.idlePolicy.gpuIdleShare)",
+                "message": "needs waitingShare or gpuIdleShare",
+                "fieldPath": ".idlePolicy",
+            },
+        ),
     ),
     Relation(
         errors=lambda whole: wrong_scaling(whole.spec, whole.tasks),

@@ -24,6 +24,8 @@ class Reported:
     """Time at which the step last grew."""
     waiting_at: datetime | None
     """Time at which the learners' share of waiting was last reported."""
+    gpu_idle_at: datetime | None
+    """Time at which the idle share of GPUs was last reported."""
     phase: str
     """What the program reports to be doing other than steps, such as an evaluation; empty:
     training.
@@ -47,6 +49,7 @@ class Reported:
             reported_at=parse_time(fields.get("reportedAt")),
             progressed_at=parse_time(fields.get("progressedAt")),
             waiting_at=parse_time(fields.get("waitingAt")),
+            gpu_idle_at=parse_time(fields.get("gpuIdleAt")),
             phase=phase if isinstance(phase, str) else "",
             phase_at=parse_time(fields.get("phaseAt")),
             step=read_number(step),

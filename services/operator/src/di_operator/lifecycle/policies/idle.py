@@ -1,9 +1,9 @@
-"""idlePolicy: the response to a job whose learners wait for most of the time.
+"""idlePolicy: the response to a job whose learners wait, or whose GPUs are idle, most of the time.
 
-The share of waiting is the job's own report (`learnerWaitFrac`). The window lies between two
-reports, and every report in it has the share: nothing is assumed for a time without reports. It
-begins again with a start of the job's pods, with a changed spec, and after a time in which reports
-could not arrive.
+Both shares are the job's own reports (`learnerWaitFrac`, `gpuIdleFrac`). The window lies between
+two reports, and every report in it has such a share: nothing is assumed for a time without reports.
+It begins again with a start of the job's pods, with a changed spec, and after a time in which
+reports could not arrive.
 
 The condition is written first, and the suspension or the step of `ScaleDown` follows from what was
 written. A step changes the spec, so the next one needs a whole new window; the policy never adds
@@ -12,9 +12,10 @@ replicas. Its condition stays True until the next report, so that others can rea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from di_api.field_error import mapping
 from di_api.phase import Phase
@@ -44,7 +45,8 @@ _NOT_IDLE: Final = Aside(
     type=Problem.IDLE,
     value=False,
     reason="LearnersBusy",
-    message="its learners wait less, it was scaled or started again, or its reports stopped",
+    message="its learners or GPUs work more, it was scaled or started again, or its reports "
+    "stopped",
 )
 _BUSY: Final = Report(conditions=(_NOT_IDLE,))
 """The report of most jobs: they have no policy."""
@@ -59,6 +61,17 @@ class _Window:
     """Time at which the window began."""
     is_over: bool
     """Whether the window is as long as the policy requires."""
+
+
+class _Share(NamedTuple):
+    """A share that the job has reported.
+
+    Attributes:
+        is_reached: whether it is that of the policy or more.
+    """
+
+    at: datetime
+    is_reached: bool
 
 
 def report_idle(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
@@ -117,7 +130,7 @@ def idle_time_left(snapshot: Snapshot, now: datetime) -> float | None:
         return None
     if snapshot.reports_since is None:
         return AWAY_LOOK
-    at = snapshot.status.reported.waiting_at
+    at = _reported_at(snapshot, policy)
     left = policy.seconds - (now - at).total_seconds() if at is not None else 0.0
     return left if left > 0 else None
 
@@ -131,14 +144,14 @@ def _window(snapshot: Snapshot, now: datetime) -> _Window | None:
     share, or is too old.
     """
     policy, status = _policy(snapshot), snapshot.status
-    running, arriving, at = status.transitioned, snapshot.reports_since, status.reported.waiting_at
+    running, arriving = status.transitioned, snapshot.reports_since
+    at = _reported_at(snapshot, policy) if policy is not None else None
     if policy is None or running is None or arriving is None or at is None:
         return None
     began = max(running, status.reported.phase_at or running)
     if not _is_judged(snapshot) or at <= max(began, arriving) or _is_old(policy, at, now):
         return None
-    share = read_number(mapping(status.raw.get("profilings")).get("learnerWaitFrac"))
-    if share is None or not policy.waiting_share / 100 <= share <= 1:
+    if not any(each.at == at and each.is_reached for each in _shares(snapshot, policy)):
         return None
     is_same_spec = status.raw.get("observedGeneration") == snapshot.generation
     since = parse_time(status.raw.get(SINCE))
@@ -151,6 +164,26 @@ def _window(snapshot: Snapshot, now: datetime) -> _Window | None:
     since = since if since > arriving else now
     is_over = (at - since).total_seconds() >= policy.seconds
     return _Window(policy=policy, since=since, is_over=is_over)
+
+
+def _shares(snapshot: Snapshot, policy: IdlePolicy) -> Iterator[_Share]:
+    """Yield the shares of the policy that the job has reported."""
+    reported = snapshot.status.reported
+    numbers = mapping(snapshot.status.raw.get("profilings"))
+    for at, least, key in (
+        (reported.waiting_at, policy.waiting_share, "learnerWaitFrac"),
+        (reported.gpu_idle_at, policy.gpu_idle_share, "gpuIdleFrac"),
+    ):
+        if at is not None and least is not None:
+            share = read_number(numbers.get(key))
+            yield _Share(at, is_reached=share is not None and least / 100 <= share <= 1)
+
+
+def _reported_at(snapshot: Snapshot, policy: IdlePolicy) -> datetime | None:
+    """Return the time of the last report with a share of the policy; an older share of the other
+    kind does not count.
+    """
+    return max((each.at for each in _shares(snapshot, policy)), default=None)
 
 
 def _is_judged(snapshot: Snapshot) -> bool:
@@ -171,7 +204,7 @@ def _is_old(policy: IdlePolicy, at: datetime, now: datetime) -> bool:
 
 def _awaits_reports(snapshot: Snapshot, policy: IdlePolicy, now: datetime) -> bool:
     """Return whether reports cannot arrive, or none has since they can: nothing is known yet."""
-    at = snapshot.status.reported.waiting_at
+    at = _reported_at(snapshot, policy)
     if at is None or not _is_judged(snapshot):
         return False
     if snapshot.reports_since is None:
@@ -187,7 +220,7 @@ def _is_suspended_by_policy(snapshot: Snapshot) -> bool:
 
 def _is_scaled_by_policy(snapshot: Snapshot, policy: IdlePolicy, now: datetime) -> bool:
     """Return whether the announced step was the last change, and no report has come since."""
-    told, at = snapshot.status.conditions.get(Problem.IDLE), snapshot.status.reported.waiting_at
+    told, at = snapshot.status.conditions.get(Problem.IDLE), _reported_at(snapshot, policy)
     if told is None or (told["status"], told["reason"]) != ("True", REASON_SCALED):
         return False
     since = parse_time(told["lastTransitionTime"])
@@ -203,13 +236,31 @@ def _is_scaled_by_policy(snapshot: Snapshot, policy: IdlePolicy, now: datetime) 
 def _told(snapshot: Snapshot, window: _Window) -> Aside:
     policy = window.policy
     message = (
-        f"the learners have waited for {policy.waiting_share} percent of the time or more since "
+        f"{_what(policy)} since "
         f"{format_time(window.since)}, for longer than {count_of(policy.seconds, 'second')}"
     )
     response = response_to_idle(snapshot, policy)
     if response.message:
         message = f"{message}; {response.message}"
     return Aside(type=Problem.IDLE, value=True, reason=response.reason, message=message)
+
+
+def _what(policy: IdlePolicy) -> str:
+    waits, idles = policy.waiting_share, policy.gpu_idle_share
+    return " or ".join(
+        [
+            *(
+                [f"the learners have waited for {waits} percent of the time or more"]
+                if waits
+                else []
+            ),
+            *(
+                [f"the GPUs have been idle for {idles} percent of the time or more"]
+                if idles
+                else []
+            ),
+        ]
+    )
 
 
 IDLE: Final = Policy(amend=act_on_idle, report=report_idle, due=idle_time_left)

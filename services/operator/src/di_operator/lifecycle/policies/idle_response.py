@@ -13,6 +13,7 @@ from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import count_of
 
 REASON_WAITS: Final = "LearnersWait"
+REASON_GPUS: Final = "GPUsIdle"
 REASON_SUSPENDED: Final = "SuspendedByPolicy"
 REASON_SCALED: Final = "ScaledDownByPolicy"
 
@@ -77,18 +78,19 @@ def response_to_idle(snapshot: Snapshot, policy: IdlePolicy) -> Response:
     """Return the response to a window that is over."""
     # MultiKueue would not see that the copy of a job in this cluster has changed.
     is_ours = not prebuilt_workload(snapshot.job)
+    idle = REASON_GPUS if policy.waiting_share is None else REASON_WAITS
     match policy.action:
         case IdleAction.NOTIFY:
-            return Response(reason=REASON_WAITS)
+            return Response(reason=idle)
         case IdleAction.SUSPEND:
             if snapshot.suspend_idle_jobs and is_ours:
                 return _SUSPENDS
-            return Response(reason=REASON_WAITS, message=f"{_RUNS_ON}: {_MAY_NOT} suspend it")
+            return Response(reason=idle, message=f"{_RUNS_ON}: {_MAY_NOT} suspend it")
         case IdleAction.SCALE_DOWN:
             if not (snapshot.scale_down_idle_jobs and is_ours):
-                return Response(reason=REASON_WAITS, message=f"{_RUNS_ON}: {_MAY_NOT} scale it")
+                return Response(reason=idle, message=f"{_RUNS_ON}: {_MAY_NOT} scale it")
             step = scale_down(snapshot)
-            return _AT_MINIMUM if step is None else _scales(step)
+            return Response(reason=idle, message=_AT_MINIMUM) if step is None else _scales(step)
         case _:
             assert_never(policy.action)
 
@@ -100,9 +102,7 @@ _SUSPENDS: Final = Response(
     message="its idlePolicy suspends it",
     patch={"spec": {"suspend": True}},
 )
-_AT_MINIMUM: Final = Response(
-    reason=REASON_WAITS, message=f"{_RUNS_ON}: none of its learner tasks can have fewer replicas"
-)
+_AT_MINIMUM: Final = f"{_RUNS_ON}: none of its learner tasks can have fewer replicas"
 
 
 def _scales(step: ScaleDown) -> Response:

@@ -459,8 +459,9 @@ class Problem(_Declared):
         "Idle",
         "Warning",
         "the learners of the [job](lifecycle.md#idle-jobs) have waited for the time of its "
-        "`idlePolicy`. The condition's reason is `LearnersWait`, `SuspendedByPolicy` if the policy "
-        "suspends the job, or `ScaledDownByPolicy` if it removes a learner",
+        "`idlePolicy`, or its GPUs were [idle](lifecycle.md#idle-gpus). The condition's reason is "
+        "`LearnersWait`, `GPUsIdle` in a policy without `waitingShare`, `SuspendedByPolicy` if the "
+        "policy suspends the job, or `ScaledDownByPolicy` if it removes a learner",
     )
     MEMBER_SILENT = (
         "MemberSilent",
