@@ -203,6 +203,7 @@ def test_whatever_is_reported_makes_three_moments_in_order_or_none(found: Run) -
 def test_the_rate_grows_with_replicas_added_by_the_allocator() -> None:
     reported = Reported(
         waiting_at=None,
+        gpu_idle_at=None,
         reported_at=_NOW,
         progressed_at=None,
         phase="",
