@@ -1,6 +1,7 @@
 """What one decision of a policy costs, and how good it is.
 
     python -m tools.benchmarks.allocator.speed [--policy goodput] [--rounds 10] [--output FILE]
+    python -m tools.benchmarks.allocator.speed --whole 10000 10000
 
 For four sizes of cluster, with 4 GPUs a node: the processor time of a decision from nothing, of
 one after a tenth of the jobs was replaced, and of one where nothing changed; how much the process
@@ -9,7 +10,8 @@ chosen are from a solver's bound. Jobs are drawn from the recorded applications,
 their training, with a fixed seed.
 
 Beside it, the whole way of a round from the cluster's objects to what jobs are told, see
-`allocation_rounds`: each measurement in a process of its own.
+`allocation_rounds`: each measurement in a process of its own. `--whole` measures only that, for one
+number of jobs and of nodes.
 """
 
 from __future__ import annotations
@@ -58,15 +60,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--policy", default="goodput")
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--whole", type=int, nargs=2, metavar=("JOBS", "NODES"))
     parser.add_argument("--output", type=Path, help="also write the result here")
     options = parser.parse_args(arguments)
     applications = load_applications(RECORDED / "traces")
     reports = [report for app in sorted(applications) for report in _reports(applications[app])]
-    result = [
-        measure(options.policy, applications, jobs, nodes, rounds=options.rounds)
-        | {"whole": measure_whole(jobs, nodes, reports)}
-        for jobs, nodes in SIZES
-    ]
+    result: list[dict[str, Any]]
+    if options.whole:
+        jobs, nodes = options.whole
+        result = [{"jobs": jobs, "nodes": nodes, "whole": measure_whole(jobs, nodes, reports)}]
+    else:
+        result = [
+            measure(options.policy, applications, jobs, nodes, rounds=options.rounds)
+            | {"whole": measure_whole(jobs, nodes, reports)}
+            for jobs, nodes in SIZES
+        ]
     text = json.dumps(result, indent=2)
     print(text)
     if options.output:
