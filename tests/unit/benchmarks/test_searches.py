@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from pathlib import Path
 
 import pytest
-import yaml
 
-from di_api.sweeps import validate_sweep
+from di_cli.main import run
 from tools.benchmarks.sweeps.rivals import SEARCHES
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "sweeps.md"
@@ -25,11 +25,19 @@ def test_the_documented_lines_are_those_that_a_user_writes() -> None:
         assert int(found[1]) == SEARCHES[name].lines
 
 
-def test_programs_and_manifest_of_the_searches_are_valid() -> None:
+def test_programs_and_the_command_of_the_searches_are_valid(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for search in SEARCHES.values():
         for name, text in search.files.items():
             written = text.replace("TRIALS", "16")
-            if name.endswith(".yaml"):
-                assert validate_sweep(yaml.safe_load(written)) == []
-            else:
+            if name.endswith(".py"):
                 ast.parse(written)
+            else:
+                assert run(_listed(written)) == 0
+                assert "of 16 trials" in capsys.readouterr().out
+
+
+def _listed(command: str) -> list[str]:
+    """Return the arguments of `di` that list the trials in place of running them."""
+    return [{"--local": "--dry-run"}.get(word, word) for word in shlex.split(command)[1:]]

@@ -44,12 +44,68 @@ def test_a_sweep_that_breaks_rules_is_refused_with_each_path(di: Di, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "words", [["-f", "FILE", "--local", "--dry-run"], ["tune", "-f", "FILE"], ["--local"]]
+    "words",
+    [
+        ["-f", "FILE", "--local", "--dry-run"],
+        ["tune", "-f", "FILE"],
+        ["--local"],
+        ["tune", "--metric", "x"],
+    ],
 )
 def test_contradicting_arguments_are_refused(di: Di, tmp_path: Path, words: list[str]) -> None:
     path = _file(tmp_path)
     said = di("sweep", *(path if word == "FILE" else word for word in words))
     assert said.code == ExitCode.USAGE
+
+
+@pytest.mark.proves("sweeps.md#a-program-alone/*")
+def test_arguments_with_ranges_and_lists_are_the_parameters(di: Di) -> None:
+    ranges = [
+        "--lr",
+        "1e-5..0.1:log",
+        "--momentum=0..1",
+        "--layers",
+        "1..4:1",
+        "--clip",
+        "0..2:0.5",
+    ]
+    rest = ["--optimizer", "adam,sgd", "--amp", "true,false", "--epochs", "3", "--fast", "data"]
+    options = ["--metric", "loss", "--minimize", "--first-step", "10", "--trials", "16"]
+    said = di("sweep", "ppo_mini.py", "--image", "ppo:1", *options, "--", *ranges, *rest)
+    assert said.out == "disweep/ppo-mini created\n"
+    spec = di.world.objects[f"{SWEEPS}/ppo-mini"]["spec"]
+    found = {each.pop("name"): each for each in spec["parameters"]}
+    assert {each.pop("argument") for each in spec["parameters"]} == {f"--{name}" for name in found}
+    assert found == {
+        "lr": {"logUniform": {"min": 1e-5, "max": 0.1}},
+        "momentum": {"uniform": {"min": 0, "max": 1}},
+        "layers": {"int": {"min": 1, "max": 4, "step": 1}},
+        "clip": {"quniform": {"min": 0, "max": 2, "step": 0.5}},
+        "optimizer": {"values": ["adam", "sgd"]},
+        "amp": {"values": [True, False]},
+    }
+    assert spec["objective"] == {"metric": "loss", "goal": "Minimize"}
+    assert (spec["maxTrials"], spec["earlyStopping"]) == (16, {"firstStep": 10})
+    (task,) = spec["template"]["spec"]["tasks"]
+    (container,) = task["template"]["spec"]["containers"]
+    assert (container["image"], container["command"], container["args"]) == (
+        *("ppo:1", ["python3", "ppo_mini.py"]),
+        ["--epochs", "3", "--fast", "data"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--local", "--", "--lr", "1"], "no argument of train.py has a range or a list"),
+        (["--", "--lr", "1..2"], "the cluster has no train.py"),
+    ],
+)
+def test_a_program_that_cannot_be_searched_is_refused(
+    di: Di, words: list[str], message: str
+) -> None:
+    said = di("sweep", "train.py", *words)
+    assert (said.code, message in said.err) == (ExitCode.USAGE, True)
 
 
 @pytest.mark.proves("cli.md#sweeps")

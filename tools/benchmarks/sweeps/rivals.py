@@ -48,26 +48,11 @@ with di.training(total_steps=27) as run:
             break
         run.report(step, score=score(given.lr, given.momentum, step))
 """
-_SWEEP: Final = """
-apiVersion: diengine.opendilab.org/v2alpha1
-kind: DISweep
-metadata: {name: search}
-spec:
-  objective: {metric: score}
-  maxTrials: TRIALS
-  earlyStopping: {firstStep: 2, reduction: 3}
-  parameters:
-  - {name: lr, argument: --lr, logUniform: {min: 0.00001, max: 1}}
-  - {name: momentum, argument: --momentum, uniform: {min: 0, max: 1}}
-  template:
-    spec:
-      tasks:
-      - type: learner
-        template:
-          spec:
-            containers:
-            - {name: di-container, image: none, command: [python3, train.py]}
-"""
+_SWEEP: Final = (
+    "di sweep train.py --local --metric score --trials TRIALS --first-step 2 "
+    "-- --lr 1e-5..1:log --momentum 0..1"
+)
+"""The command, which counts as a line."""
 _OPTUNA: Final = """
 import optuna
 from training import score
@@ -147,8 +132,8 @@ def _kept(_: str, folder: Path) -> float:
 
 SEARCHES: Final[Mapping[str, Search]] = {
     "di sweep": Search(
-        files={"train.py": _TRAIN, "sweep.yaml": _SWEEP},
-        command=lambda: [sys.executable, "-m", "di_local", "run", "sweep.yaml"],
+        files={"train.py": _TRAIN, "sweep.sh": _SWEEP},
+        command=lambda: ["sh", "sweep.sh"],
         best=_kept,
     ),
     "Optuna": Search(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from di_api.field_error import InvalidSpec, mapping
@@ -30,6 +33,15 @@ def sweep_in(file: str) -> Object:
     if len(sweeps) != 1:
         raise CommandError(f"{file} has {len(sweeps)} documents of kind {SWEEP_KIND}, not one")
     return sweeps[0]
+
+
+@contextmanager
+def program_file(manifest: Object) -> Iterator[str]:
+    """Yield a file with the manifest of a program's sweep, which exists until the end."""
+    with TemporaryDirectory(prefix="di-sweep-") as folder:
+        path = Path(folder) / "sweep.yaml"
+        path.write_text(json.dumps(manifest))
+        yield str(path)
 
 
 def with_parallelism(manifest: Mapping[str, Any], parallelism: int | None) -> Object:
