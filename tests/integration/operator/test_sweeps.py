@@ -207,15 +207,18 @@ async def test_a_job_of_another_owner_is_no_trial(testbed: Testbed) -> None:
 
 @asynccontextmanager
 async def killed_at(
-    monkeypatch: pytest.MonkeyPatch, kill: Callable[[], object], rng: Random
+    monkeypatch: pytest.MonkeyPatch, kill: Callable[[], object], rng: Random, spared: KubeClient
 ) -> AsyncIterator[None]:
-    """Let each write of a trial or a sweep end the operator now and then, before or after it."""
+    """Let each write of a trial or a sweep end the operator now and then, before or after it; those
+    of the `spared` client do not.
+    """
     create, patch = KubeClient.create, KubeClient.patch
 
     async def at_once(
         call: Any, self: KubeClient, resource: Resource, *given: Any, **more: Any
     ) -> Any:
-        line = rng.randrange(5) if resource in (DIJOBS, DISWEEPS) else -1
+        is_ours = resource in (DIJOBS, DISWEEPS) and self is not spared
+        line = rng.randrange(5) if is_ours else -1
         if line == 0:
             kill()
             await asyncio.get_running_loop().create_future()
@@ -253,7 +256,7 @@ async def test_an_operator_killed_at_any_write_creates_no_trial_twice(
 
     while kills < _KILLS:
         async with testbed.operator(sweeps=True, leader_elect=False) as operator:
-            async with killed_at(monkeypatch, operator.task.cancel, rng):
+            async with killed_at(monkeypatch, operator.task.cancel, rng, testbed.client):
                 await asyncio.wait([operator.task])
             assert operator.task.cancelled()
             kills += 1
@@ -268,3 +271,50 @@ async def test_an_operator_killed_at_any_write_creates_no_trial_twice(
     assert sorted(uids) == sorted(f"tune-{index}" for index in range(found["created"]))
     assert {name for name, each in uids.items() if len(each) > 1} == set()
     assert found["succeeded"] == found["created"]
+
+
+@pytest.mark.extended
+@pytest.mark.proves("sweeps.md#population-based-training")
+@with_testbed
+async def test_an_operator_killed_at_any_write_makes_no_copy_twice(
+    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill_rng, score_rng, uids = Random(1), Random(2), dict[str, set[str]]()
+    body = sweep(
+        {**task("learner"), "type": "learner"},
+        sampler="Random",
+        parameters=[{"name": "p", "environment": "P", "uniform": {"min": 1, "max": 2}}],
+        population={"size": 2, "interval": 10},
+    )
+    body["spec"]["template"]["spec"]["checkpoint"] = {"persistentVolumeClaim": "saved"}
+    await submit(testbed, body)
+
+    async def train() -> None:
+        step = 0
+        while True:
+            step += 10
+            for name, job in (await trials(testbed)).items():
+                uids.setdefault(name, set()).add(job["metadata"]["uid"])
+                is_running = (job.get("status") or {}).get("phase") == "Running"
+                if is_running and not job["spec"].get("suspend"):
+                    numbers = {"step": step, "checkpointStep": step, "score": score_rng.random()}
+                    await report(testbed, name, **numbers)
+            await asyncio.sleep(0.02)
+
+    training = asyncio.create_task(train())
+    for _ in range(_KILLS):
+        async with testbed.operator(sweeps=True, leader_elect=False) as operator:
+            async with killed_at(monkeypatch, operator.task.cancel, kill_rng, testbed.client):
+                await asyncio.wait([operator.task, training], return_when=asyncio.FIRST_COMPLETED)
+            assert operator.task.cancelled()
+    training.cancel()
+    jobs = await trials(testbed)
+    for name, job in jobs.items():
+        uids.setdefault(name, set()).add(job["metadata"]["uid"])
+    assert sorted(uids) == sorted(jobs)
+    assert {name for name, each in uids.items() if len(each) > 1} == set()
+    copies = [index for index in range(2, 2 + 2 * _KILLS) if f"tune-{index}" in jobs]
+    assert len(copies) > 2
+    for index in copies:
+        assert jobs[f"tune-{index - 2}"]["spec"]["suspend"] is True
+    assert len(copies) == len(jobs) - 2
