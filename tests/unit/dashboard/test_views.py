@@ -363,6 +363,11 @@ def test_the_return_is_a_curve_under_any_spelling() -> None:
     assert [(each.title, each.last) for each in charts(points)] == [("Return", "2")]
 
 
+def test_the_idle_share_of_gpus_is_a_chart() -> None:
+    (chart,) = charts({"gpuIdleFrac": [(0.0, 0.25), (1.0, 0.5)]})
+    assert (chart.title, chart.last) == ("Idle GPUs", "50 %")
+
+
 def test_a_spreadsheet_takes_no_name_for_a_formula() -> None:
     text = as_csv({"=HYPERLINK()": [(0.0, 1.0)], "loss": [(60.0, 0.5)]})
     assert text.splitlines() == [

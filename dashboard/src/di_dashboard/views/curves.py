@@ -22,6 +22,7 @@ _CHARTS: Final = (
     ("Steps per second", ("envStepsPerSec", "trainStepsPerSec"), ""),
     ("Waiting", _WAITS, "%"),
     ("Stale samples", ("staleFrac",), "%"),
+    ("Idle GPUs", ("gpuIdleFrac",), "%"),
 )
 READY: Final = "ready "
 """Prefix of the number of running pods of a task, among the names of numbers."""
@@ -32,6 +33,7 @@ _LABELS: Final = {
     "learnerWaitFrac": "learner",
     "collectorWaitFrac": "collectors",
     "staleFrac": "stale",
+    "gpuIdleFrac": "idle",
 }
 _NO_CURVES: Final = frozenset(
     {
