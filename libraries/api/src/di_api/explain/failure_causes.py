@@ -381,8 +381,8 @@ FAILURE_CAUSES: Final = (
         cause=Cause.CODE,
         pattern=r"code not unpacked: |requirements not installed: ",
         summary="the code of {pod} cannot be prepared, and its program was not started",
-        remedy="di push {job}: send files that keep the rule in the message; what pip or uv wrote "
-        "is in kubectl logs {pod} -c {container} -n {namespace}",
+        remedy="push or submit files that keep the rule in the message; what pip or uv wrote is in "
+        "kubectl logs {pod} -c {container} -n {namespace}",
     ),
     FailureCause(
         cause=Cause.INIT_CONTAINER,
