@@ -49,13 +49,13 @@ _QUEUES = {
 }
 VALUES = (
     "--set",
-    "operator.allocator.periodSeconds=5,history.enabled=true,history.persistence.enabled=false,"
-    "dashboard.enabled=true",
+    "operator.allocator.periodSeconds=5,operator.sweeps=true,history.enabled=true,"
+    "history.persistence.enabled=false,dashboard.enabled=true",
     "--set-json",
     f"operator.allocator.arguments.queues={json.dumps(_QUEUES)}",
 )
 """What differs from what users install: the allocator looks again every few seconds and has queues,
-and what happens is kept for as long as its pod lives."""
+sweeps run, and what happens is kept for as long as its pod lives."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
