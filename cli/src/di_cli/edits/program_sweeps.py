@@ -12,7 +12,7 @@ from di_api.dns_names import job_name_of
 from di_api.names import API_VERSION, DI_CONTAINER, SWEEP_KIND
 from di_api.sweeps.spec import Goal
 
-_NUMBER: Final = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER: Final = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _RANGE: Final = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(?::(log|{_NUMBER}))?")
 _WHOLE: Final = re.compile(r"[-+]?\d+")
 _LOG: Final = "log"
