@@ -14,7 +14,7 @@ import pytest
 from di_api.names import ANNOTATION_CHANGED_BY, LABEL_QUEUE
 from di_api.spec.bounds import MAX_ITEMS
 from di_kube.config import KubeConfig
-from di_kube.errors import ApiError
+from di_kube.errors import ApiError, Invalid
 from di_kube.resources import DIJOBS
 from di_kube.wire import APPLY_PATCH
 from tests.integration.admitting import admitting, call, manifest
@@ -187,7 +187,14 @@ def test_a_longer_list_from_before_the_bound_stays(jobs: Jobs, kube_config: Kube
         body = manifest("listed", suspend=False)
         [task] = body["spec"]["tasks"]
         task["template"]["spec"]["containers"][0]["args"] = ["a"] * (MAX_ITEMS + 1)
-        jobs.create(body)
+
+        def is_created() -> bool:
+            with suppress(Invalid):
+                jobs.create(body)
+                return True
+            return False
+
+        wait_until(is_created, what="the API server to have no bounds")
     finally:
         asyncio.run(install_crd(kube_config, bounded))
 
