@@ -98,14 +98,14 @@ class Report(NamedTuple):
 
 def _stored(reports: list[Report]) -> Reports:
     return reports_of(
-        (
-            1000 * each.at,
+        [1000 * each.at for each in reports],
+        [
             {
                 **{"step": each.step, "learnerWaitFrac": each.learner_waits},
                 **{"collectorWaitFrac": each.collector_waits, "staleFrac": each.stale},
-            },
-        )
-        for each in reports
+            }
+            for each in reports
+        ],
     )
 
 
@@ -324,5 +324,10 @@ def test_an_ambiguous_author_is_not_known(who: str, name: str) -> None:
 
 def test_shares_of_a_report_are_within_bounds() -> None:
     values = {"learnerWaitFrac": 1.5, "staleFrac": -1.0, "collectorWaitFrac": float("nan")}
-    found = reports_of([(1, values)])
+    found = reports_of([1], [values])
     assert (found.learner_waits, found.stale, found.collector_waits) == ([1.0], [0.0], [0.0])
+
+
+def test_reports_are_put_in_order_of_time() -> None:
+    found = reports_of([2, 3, 1], [{"step": 2.0}, {"step": 3.0}, {"step": 1.0}])
+    assert (found.at, found.step) == ([1, 2, 3], [1.0, 2.0, 3.0])

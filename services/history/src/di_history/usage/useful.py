@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from di_api.spec.task import TaskType
@@ -132,13 +133,12 @@ class Track:
         )
 
 
-def reports_of(stored: Iterable[tuple[Millis, Mapping[str, float]]]) -> Reports:
-    """Return what counts of reports in order of time; shares outside 0 to 1 are cut."""
-    at: list[Millis] = []
-    values: list[Mapping[str, float]] = []
-    for time, numbers in stored:
-        at.append(time)
-        values.append(numbers)
+def reports_of(at: Sequence[Millis], values: Sequence[Mapping[str, float]]) -> Reports:
+    """Return what counts of reports in any order; shares outside 0 to 1 are cut."""
+    # Most are in order, which costs less to find out than a sort of the pairs.
+    if at != (ordered := sorted(at)):
+        values = [each for _, each in sorted(zip(at, values, strict=True), key=itemgetter(0))]
+        at = ordered
     return Reports(
         at=at,
         step=[each.get("step") for each in values],
