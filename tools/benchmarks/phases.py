@@ -18,6 +18,7 @@ from di_api.spec import MAX_PODS
 from tools.benchmarks import admission, creates, node
 from tools.benchmarks.api_server import requests
 from tools.benchmarks.operator import growth, idle, largest, latency, memory, throughput
+from tools.benchmarks.operator.copies import Sample, finished_job
 from tools.benchmarks.operator.throughput import Run
 from tools.benchmarks.servers import coordinators, members, rest_scaling
 from tools.benchmarks.session import session
@@ -34,6 +35,10 @@ MANY = Workload(jobs=10_000, replicas=1, run_for=0.0, window=500)
 # The bare client runs as many as a tenth of ours, to be compared with our first tenth: ten
 # thousand would take minutes, and nothing in it grows with what is finished.
 MANY_CEILING = dataclasses.replace(MANY, jobs=1000)
+SIZES = (100, 1_000, 10_000)
+"""Numbers of finished jobs."""
+MOST = 100_000
+"""The number of a phase of its own."""
 _ALL_NAMESPACES = {"DI_OPERATOR_WATCH_NAMESPACE": ""}
 
 
@@ -146,32 +151,25 @@ async def largest_job(bench: Bench) -> Results:
             return dict(await largest.measure(trial, pods, recorded))
 
 
-async def held(bench: Bench) -> Results:
-    """The operator and `di list` with up to 10,000 finished jobs and 50,000 pods."""
-    sizes = [bench.count(each) for each in memory.SIZES]
-    async with control_plane(bench.logs) as testbed, testbed.kubelet():
-        return {"sizes": await memory.measure(testbed, sizes, memory.REPLICAS, bench.logs)}
+def among(
+    measured: Callable[[Sample, int, Path], Awaitable[Mapping[str, Any]]],
+    *sizes: int,
+    replicas: int,
+) -> Callable[[Bench], Awaitable[Results]]:
+    """The measurement among so many copies of one finished job, size by size."""
 
+    async def phase(bench: Bench) -> Results:
+        async with control_plane(bench.logs) as testbed, testbed.kubelet():
+            sample = await finished_job(testbed, replicas)
+            found = []
+            for size in map(bench.count, sizes):
+                folder = bench.logs / f"load-{size}"
+                found.append(await measured(sample, size, folder))
+                # A later size may fail on a busy machine.
+                (folder / "result.json").write_text(json.dumps(found[-1]))
+        return {"sizes": found}
 
-async def held_most(bench: Bench) -> Results:
-    """The same with 100,000 finished jobs and 200,000 pods."""
-    sizes = [bench.count(memory.MOST)]
-    async with control_plane(bench.logs) as testbed, testbed.kubelet():
-        return {"sizes": await memory.measure(testbed, sizes, memory.REPLICAS_OF_MOST, bench.logs)}
-
-
-async def growing(bench: Bench) -> Results:
-    """A failover, and the page of jobs, with up to 10,000 finished jobs and 50,000 pods."""
-    sizes = [bench.count(each) for each in memory.SIZES]
-    async with control_plane(bench.logs) as testbed, testbed.kubelet():
-        return {"sizes": await growth.measure(testbed, sizes, memory.REPLICAS, bench.logs)}
-
-
-async def grown_most(bench: Bench) -> Results:
-    """The same with 100,000 finished jobs and 200,000 pods."""
-    sizes = [bench.count(memory.MOST)]
-    async with control_plane(bench.logs) as testbed, testbed.kubelet():
-        return {"sizes": await growth.measure(testbed, sizes, memory.REPLICAS_OF_MOST, bench.logs)}
+    return phase
 
 
 async def admissions(bench: Bench) -> Results:
@@ -228,10 +226,10 @@ PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "latency": latencies,
     "tenants": tenants,
     "many_jobs": many_jobs,
-    "memory": held,
-    "memory_100000": held_most,
-    "growth": growing,
-    "growth_100000": grown_most,
+    "memory": among(memory.measure, *SIZES, replicas=5),
+    "memory_100000": among(memory.measure, MOST, replicas=2),
+    "growth": among(growth.measure, *SIZES, replicas=5),
+    "growth_100000": among(growth.measure, MOST, replicas=2),
     "admission": admissions,
     "creates": created,
     "rest_scaling": rest,

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-import yaml
-
 from di_cluster.cluster import Cluster
 from di_kube.client import KubeClient
 from di_kube.errors import ApiError
-from di_kube.resources import CRDS, NAMESPACES, SECRETS, Resource
-from di_kube.wire import APPLY_PATCH
+from di_kube.resources import NAMESPACES, SECRETS, Resource
 from tests.waiting import wait_until_async
+from tools.benchmarks.definitions import apply_definition
 from tools.benchmarks.workloads import JobType, template
 
 Object = dict[str, Any]
@@ -90,15 +88,7 @@ class Rival:
             ClusterError: it cannot be built.
         """
         for path in cluster.manifests(PROGRAM):
-            body = yaml.safe_load(path.read_text())
-            await client.patch(
-                CRDS,
-                body["metadata"]["name"],
-                body,
-                content_type=APPLY_PATCH,
-                field_manager="benchmark",
-                force=True,
-            )
+            await apply_definition(client, path)
         await client.create(NAMESPACES, {"metadata": {"name": _NAMESPACE}})
         await client.create(SECRETS, {"metadata": {"name": _SECRET}}, _NAMESPACE)
 

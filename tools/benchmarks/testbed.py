@@ -18,21 +18,20 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 import aiohttp
-import yaml
 
 from di_cluster.cluster import Cluster
 from di_cluster.reporter import Reporter
 from di_kube.client import KubeClient
 from di_kube.config import load_config
 from di_kube.errors import ApiError
-from di_kube.resources import CRDS, DIJOBS, NAMESPACES, NODES, SERVICE_ACCOUNTS
-from di_kube.wire import APPLY_PATCH
+from di_kube.resources import DIJOBS, NAMESPACES, NODES, SERVICE_ACCOUNTS
 from tests.fakes.kubelet import NODE
 from tests.ports import held_port
 from tests.waiting import wait_until_async
 from tools.benchmarks import counters, processes, workloads
 from tools.benchmarks.account import Account, account
 from tools.benchmarks.counters import Request
+from tools.benchmarks.definitions import apply_definition
 from tools.benchmarks.rival import PYTORCHJOB, Rival
 from tools.benchmarks.workloads import DIJOB, JobType
 
@@ -190,15 +189,7 @@ async def control_plane(logs: Path, *, quiet: bool = False) -> AsyncIterator[Tes
         async with AsyncExitStack() as stack:
             config = load_config(str(cluster.kubeconfig))
             client = await stack.enter_async_context(KubeClient(config=config, timeout=60))
-            body = yaml.safe_load(CRD_FILE.read_text())
-            await client.patch(
-                CRDS,
-                body["metadata"]["name"],
-                body,
-                content_type=APPLY_PATCH,
-                field_manager="benchmark",
-                force=True,
-            )
+            await apply_definition(client, CRD_FILE)
             identity = await stack.enter_async_context(account(client, config, logs / "account"))
             yield Testbed(cluster=cluster, client=client, account=identity, logs=logs)
     finally:

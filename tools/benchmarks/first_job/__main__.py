@@ -27,7 +27,6 @@ from di_kube.config import load_config
 from tests.e2e.kubectl import Kubectl
 from tools.benchmarks.account import account
 from tools.benchmarks.first_job import kubeflow, ours, ray
-from tools.benchmarks.first_job.client import environment_with
 from tools.benchmarks.first_job.rounds import Place, Round, row
 from tools.benchmarks.processes import ROOT
 
@@ -62,14 +61,14 @@ async def measure(cluster: Cluster, reporter: Reporter, only: list[str], edits: 
                 lambda place: [("`di submit`, `di push`", ours.measure(place, edits))], plain
             )
         if "kubeflow" in only:
-            environment_with(kubeflow.SDK)
+            kubeflow.SDK.make()
             async with kubeflow.operator(cluster, client, identity, logs):
                 await of_way(
                     lambda place: [("Kubeflow SDK, another job", kubeflow.measure(place, edits))],
                     plain,
                 )
         if "ray" in only:
-            environment_with(ray.CLIENT)
+            ray.CLIENT.make()
             image = cluster.build_image(Path(__file__).parent, "di-benchmark-ray:dev")
             cluster.load_image(image)
             async with ray.operator(cluster, client, identity, logs):
@@ -78,8 +77,8 @@ async def measure(cluster: Cluster, reporter: Reporter, only: list[str], edits: 
 
 
 def _of_ray(place: Place, edits: int) -> Rows:
-    anew, again = ray.measure(place, edits)
-    return [("Ray, another RayJob", anew), ("Ray, in the same Ray cluster", again)]
+    new, same = ray.measure(place, edits)
+    return [("Ray, another RayJob", new), ("Ray, in the same Ray cluster", same)]
 
 
 def table(rows: Rows) -> str:

@@ -11,13 +11,13 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 from di_cluster.cluster import Cluster
 from di_kube.client import KubeClient
 from tests.ports import held_port
 from tools.benchmarks import processes
 from tools.benchmarks.account import Account
-from tools.benchmarks.first_job.client import environment_with
 from tools.benchmarks.first_job.rounds import (
     FUNCTION,
     NAMESPACE,
@@ -26,8 +26,9 @@ from tools.benchmarks.first_job.rounds import (
     timed,
 )
 from tools.benchmarks.rival import Rival
+from tools.prepare.environments import Environment
 
-SDK = "kubeflow-training==1.9.4"
+SDK: Final = Environment(name="kubeflow-sdk", packages=("kubeflow-training==1.9.4",))
 _SCRIPT = """
 from kubeflow.training import TrainingClient
 {function}
@@ -53,7 +54,7 @@ async def operator(
 
 def measure(place: Place, edits: int) -> list[Round]:
     """Run a job, and another one for each edit."""
-    python = environment_with(SDK) / "python"
+    python = SDK.python()
     found: list[Round] = []
     for number in range(edits + 1):
         with timed(number, found) as logs:

@@ -13,17 +13,16 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import yaml
 
 from di_cluster.cluster import Cluster
 from di_kube.client import KubeClient
-from di_kube.resources import CRDS
-from di_kube.wire import APPLY_PATCH
 from tests.waiting import wait_until, wait_until_async
 from tools.benchmarks import processes
 from tools.benchmarks.account import Account
-from tools.benchmarks.first_job.client import environment_with
+from tools.benchmarks.definitions import apply_definition
 from tools.benchmarks.first_job.rounds import (
     NAMESPACE,
     PATIENCE,
@@ -32,9 +31,10 @@ from tools.benchmarks.first_job.rounds import (
     Round,
     timed,
 )
+from tools.prepare.environments import Environment
 
 OPERATOR = "ray-operator"
-CLIENT = "ray[default]==2.60.0"
+CLIENT: Final = Environment(name="ray-client", packages=("ray[default]==2.60.0",))
 _HERE = Path(__file__).resolve().parent
 _PORT = re.compile(r"(127\.0\.0\.1:\d+) ->")
 
@@ -45,15 +45,7 @@ async def operator(
 ) -> AsyncIterator[None]:
     """Run KubeRay's operator on this machine."""
     for path in cluster.manifests(OPERATOR):
-        body = yaml.safe_load(path.read_text())
-        await client.patch(
-            CRDS,
-            body["metadata"]["name"],
-            body,
-            content_type=APPLY_PATCH,
-            field_manager="benchmark",
-            force=True,
-        )
+        await apply_definition(client, path)
     command = [
         str(cluster.binary(OPERATOR)),
         "--enable-leader-election=false",
@@ -126,7 +118,7 @@ def _new_cluster(place: Place, number: int, stack: ExitStack) -> str:
 def _submit(place: Place, number: int, address: str, stack: ExitStack) -> Callable[[], str]:
     """Start `ray job submit`; return what reads its output."""
     (place.folder / "train.py").write_text(PROGRAM.format(number=number))
-    program = environment_with(CLIENT) / "ray"
+    program = CLIENT.python().with_name("ray")
     words = (
         "job",
         "submit",

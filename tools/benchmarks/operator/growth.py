@@ -7,11 +7,10 @@ other one takes the Lease when it expires, reads what there is once more, and de
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypedDict
@@ -22,8 +21,7 @@ from di_kube.resources import PODS
 from tests.ports import held_port
 from tests.waiting import wait_until_async
 from tools.benchmarks import processes
-from tools.benchmarks.operator.copies import DEADLINE, Copies, Sample, finished_job, served
-from tools.benchmarks.testbed import Testbed
+from tools.benchmarks.operator.copies import DEADLINE, Copies, Sample, served
 
 _LEASE = "di-operator"
 _PAGES = 3
@@ -52,25 +50,15 @@ class GrowthResult(TypedDict):
     page_mib: float
 
 
-async def measure(
-    testbed: Testbed, sizes: Sequence[int], replicas: int, logs: Path
-) -> list[GrowthResult]:
-    """Let one job end for a sample, then kill a leader among so many copies, size by size."""
-    sample = await finished_job(testbed, replicas)
-    return [await _with_copies(sample, copies, logs / f"load-{copies}") for copies in sizes]
-
-
-async def _with_copies(sample: Sample, copies: int, folder: Path) -> GrowthResult:
+async def measure(sample: Sample, copies: int, folder: Path) -> GrowthResult:
+    """Kill a leader among so many copies of a job, then show the page of jobs; `folder` is made."""
     async with served(sample, copies, folder) as shown:
-        found: GrowthResult = {
+        return {
             "jobs": copies,
             "pods": copies * len(sample.pods),
             **await _failover(shown),  # type: ignore[typeddict-item]  # its other half follows
             **await _page(shown),
         }
-    # A later size may fail on a busy machine.
-    (folder / "result.json").write_text(json.dumps(found))
-    return found
 
 
 async def _failover(shown: Copies) -> dict[str, float]:

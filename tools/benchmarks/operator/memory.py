@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import resource
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -16,21 +14,8 @@ from di_kube.resources import PODS
 from tests.ports import held_port
 from tests.waiting import wait_until_async
 from tools.benchmarks import processes
-from tools.benchmarks.operator.copies import (
-    DEADLINE,
-    Copies,
-    Sample,
-    finished_job,
-    served,
-)
-from tools.benchmarks.testbed import Testbed
+from tools.benchmarks.operator.copies import DEADLINE, Copies, Sample, served
 
-REPLICAS = 5
-SIZES = (100, 1_000, 10_000)
-"""Numbers of jobs."""
-REPLICAS_OF_MOST = 2
-MOST = 100_000
-"""The number of jobs of a phase of its own, which have REPLICAS_OF_MOST pods each."""
 _POLLS = 2
 _SYNC_PERIOD = 5
 """Seconds; the poll of a real operator comes every minute."""
@@ -53,15 +38,8 @@ class MemoryResult(TypedDict):
     list_mib: float
 
 
-async def measure(
-    testbed: Testbed, sizes: Sequence[int], replicas: int, logs: Path
-) -> list[MemoryResult]:
-    """Let one job end for a sample, then show the operator so many copies of it, size by size."""
-    sample = await finished_job(testbed, replicas)
-    return [await _with_copies(sample, copies, logs / f"load-{copies}") for copies in sizes]
-
-
-async def _with_copies(sample: Sample, copies: int, folder: Path) -> MemoryResult:
+async def measure(sample: Sample, copies: int, folder: Path) -> MemoryResult:
+    """Show an operator, and `di list`, so many copies of a job; `folder` is made."""
     with held_port() as port:
         async with served(sample, copies, folder) as shown:
             load, began = shown.load, time.monotonic()
@@ -80,7 +58,7 @@ async def _with_copies(sample: Sample, copies: int, folder: Path) -> MemoryResul
                 polls = load.lists[PODS.plural]
                 peak = processes.peak_memory_mib(child.pid)
             listing = await _listed(shown)
-    found: MemoryResult = {
+    return {
         "jobs": copies,
         "pods": copies * len(sample.pods),
         "filled_seconds": round(filled, 2),
@@ -91,9 +69,6 @@ async def _with_copies(sample: Sample, copies: int, folder: Path) -> MemoryResul
         "list_cpu_seconds": round(listing.ru_utime + listing.ru_stime, 2),
         "list_mib": round(listing.ru_maxrss / 1024, 1),
     }
-    # A later size may fail on a busy machine.
-    (folder / "result.json").write_text(json.dumps(found))
-    return found
 
 
 async def _listed(shown: Copies) -> resource.struct_rusage:
