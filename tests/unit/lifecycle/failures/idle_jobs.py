@@ -1,4 +1,4 @@
-"""Jobs whose learners wait, for tests of idlePolicy."""
+"""Jobs whose learners wait or whose GPUs are idle, for tests of idlePolicy."""
 
 from __future__ import annotations
 
@@ -21,10 +21,20 @@ def training(**policy: Any) -> ClusterModel:
 
 def waits(cluster: ClusterModel, seconds: int, share: float = 0.9, **more: Any) -> ClusterModel:
     """The learners report the share of waiting now, and each minute for so long."""
-    cluster.report(learnerWaitFrac=share, **more).settle()
+    return reports(cluster, seconds, learnerWaitFrac=share, **more)
+
+
+def reports(cluster: ClusterModel, seconds: int, **numbers: Any) -> ClusterModel:
+    """The job reports these numbers now, and each minute for so long."""
+    cluster.report(**numbers).settle()
     for _ in range(seconds // EVERY):
-        cluster.wait(EVERY).report(learnerWaitFrac=share, **more).settle()
+        cluster.wait(EVERY).report(**numbers).settle()
     return cluster
+
+
+def belongs_to_multikueue(cluster: ClusterModel) -> None:
+    """The job becomes the copy of one in another cluster."""
+    cluster.job["metadata"]["annotations"] = {"kueue.x-k8s.io/prebuilt-workload-name": "w"}
 
 
 def is_idle(cluster: ClusterModel) -> bool:

@@ -12,6 +12,7 @@ from tests.unit.lifecycle.failures.idle_jobs import (
     EVERY,
     POLICY,
     TASKS,
+    belongs_to_multikueue,
     events,
     is_idle,
     training,
@@ -249,8 +250,7 @@ def test_an_operator_that_may_not_suspend_only_reports(is_of_multikueue: bool) -
     cluster = training(action="Suspend")
     cluster.suspend_idle_jobs = is_of_multikueue
     if is_of_multikueue:
-        label = {"kueue.x-k8s.io/prebuilt-workload-name": "w"}
-        cluster.job["metadata"]["annotations"] = label
+        belongs_to_multikueue(cluster)
     waits(cluster, 1200)
     condition = cluster.condition("Idle")
     assert (condition["reason"], cluster.phase) == ("LearnersWait", "Running")

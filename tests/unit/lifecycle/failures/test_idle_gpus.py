@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.lifecycle.cluster_model import ClusterModel
-from tests.unit.lifecycle.failures.idle_jobs import EVERY, is_idle, training, waits
-
-
-def reports(cluster: ClusterModel, seconds: int, **shares: float) -> ClusterModel:
-    """The job reports these shares now, and each minute for so long."""
-    cluster.report(**shares).settle()
-    for _ in range(seconds // EVERY):
-        cluster.wait(EVERY).report(**shares).settle()
-    return cluster
+from tests.unit.lifecycle.failures.idle_jobs import EVERY, is_idle, reports, training, waits
 
 
 @pytest.mark.proves("lifecycle.md#idle-gpus", "dijob.md#spec/idlepolicy-gpuidleshare")

@@ -9,7 +9,14 @@ import pytest
 from di_kube.resources import DIJOBS
 from di_operator.lifecycle.vocabulary.actions import Patch
 from tests.unit.lifecycle.cluster_model import ClusterModel, job, running, task
-from tests.unit.lifecycle.failures.idle_jobs import EVERY, POLICY, events, is_idle, waits
+from tests.unit.lifecycle.failures.idle_jobs import (
+    EVERY,
+    POLICY,
+    belongs_to_multikueue,
+    events,
+    is_idle,
+    waits,
+)
 
 LEARNERS = task("learner", 4, minReplicas=2)
 
@@ -168,8 +175,7 @@ def test_an_operator_that_may_not_scale_only_reports(is_of_multikueue: bool) -> 
     cluster.scale_down_idle_jobs = is_of_multikueue
     cluster.suspend_idle_jobs = True
     if is_of_multikueue:
-        label = {"kueue.x-k8s.io/prebuilt-workload-name": "w"}
-        cluster.job["metadata"]["annotations"] = label
+        belongs_to_multikueue(cluster)
     waits(cluster, 1200)
     condition = cluster.condition("Idle")
     assert (condition["reason"], replicas(cluster)) == ("LearnersWait", [4, 2])

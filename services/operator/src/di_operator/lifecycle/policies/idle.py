@@ -236,8 +236,8 @@ def _is_scaled_by_policy(snapshot: Snapshot, policy: IdlePolicy, now: datetime) 
 def _told(snapshot: Snapshot, window: _Window) -> Aside:
     policy = window.policy
     message = (
-        f"{_what(policy)} since "
-        f"{format_time(window.since)}, for longer than {count_of(policy.seconds, 'second')}"
+        f"{_what(policy)} since {format_time(window.since)}, for longer than "
+        f"{count_of(policy.seconds, 'second')}"
     )
     response = response_to_idle(snapshot, policy)
     if response.message:
@@ -246,20 +246,14 @@ def _told(snapshot: Snapshot, window: _Window) -> Aside:
 
 
 def _what(policy: IdlePolicy) -> str:
-    waits, idles = policy.waiting_share, policy.gpu_idle_share
+    shares = (
+        ("the learners have waited", policy.waiting_share),
+        ("the GPUs have been idle", policy.gpu_idle_share),
+    )
     return " or ".join(
-        [
-            *(
-                [f"the learners have waited for {waits} percent of the time or more"]
-                if waits
-                else []
-            ),
-            *(
-                [f"the GPUs have been idle for {idles} percent of the time or more"]
-                if idles
-                else []
-            ),
-        ]
+        f"{what} for {share} percent of the time or more"
+        for what, share in shares
+        if share is not None
     )
 
 
