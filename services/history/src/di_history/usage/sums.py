@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from di_history.records import Millis
 from di_history.usage.states import Span, State
 from di_history.usage.useful import NO_REPORTS, USE_OF, Reports, Spent, Track, Use
+
+K = TypeVar("K")
 
 HOUR: Final = 3_600_000
 _DECEMBER: Final = 12
@@ -189,13 +191,15 @@ def joined(groups: Iterable[Usage]) -> Usage:
         found.pods += each.pods
         found.pod_time += each.pod_time
         found.gpu_time += each.gpu_time
-        for state, time in each.by_state.items():
-            found.by_state[state] += time
-        for kind, time in each.by_kind.items():
-            found.by_kind[kind] += time
-        for use, time in each.of_running.items():
-            found.of_running[use] += time
+        _add(found.by_state, each.by_state)
+        _add(found.by_kind, each.by_kind)
+        _add(found.of_running, each.of_running)
     return found
+
+
+def _add(sums: defaultdict[K, int], more: Mapping[K, int]) -> None:
+    for key, time in more.items():
+        sums[key] += time
 
 
 def total(held: Iterable[Held], jobs: Mapping[str, Job]) -> Usage:
