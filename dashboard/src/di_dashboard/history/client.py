@@ -55,8 +55,7 @@ class HistoryClient:
         self._context = context
         self._lock = threading.Lock()
         self._way = ExitStack()
-        self._route: Route | None = None
-        self._history: History | None = None
+        self._reached: tuple[Route, History] | None = None
         self._tokens: dict[str, tuple[float, str, str]] = {}
 
     def __call__(self, namespace: str, path: str, query: Mapping[str, str]) -> bytes:
@@ -82,7 +81,7 @@ class HistoryClient:
         """Close the port-forward; one that is being opened ends with the process."""
         if self._lock.acquire(timeout=_PATIENCE):
             try:
-                self._route = None
+                self._reached = None
                 self._way.close()
             finally:
                 self._lock.release()
@@ -90,10 +89,10 @@ class HistoryClient:
     def _reach(self) -> History:
         """Return the access, without a token; its connections stay open between requests."""
         with self._lock:
-            if self._route is not None and not self._route.is_open():
-                self._route = None
+            if self._reached is not None and not self._reached[0].is_open():
+                self._reached = None
                 self._way.close()
-            if self._route is None or self._history is None:
+            if self._reached is None:
                 route = self._way.enter_context(reached(self._server, context=self._context))
                 history = History(
                     server=route.url,
@@ -103,13 +102,12 @@ class HistoryClient:
                     tls_server_name=self._tls_server_name,
                     seconds=_SECONDS,
                 )
-                self._history = self._way.enter_context(history.with_connections())
-                self._route = route
-            return self._history
+                self._reached = route, self._way.enter_context(history.with_connections())
+            return self._reached[1]
 
     def _leave(self) -> None:
         with self._lock:
-            self._route = None
+            self._reached = None
             self._way.close()
 
     def _token(self, namespace: str) -> tuple[str, str]:
