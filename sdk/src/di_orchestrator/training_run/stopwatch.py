@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,6 +183,17 @@ class Observations:
             }
             for (nodes, replicas, samples, kind), (computing, iteration, _) in self._means.items()
         ]
+
+
+def rate_of(points: Sequence[tuple[float, float]]) -> float | None:
+    """Return how much a count grows per second; None: not measured, or it became smaller.
+
+    Args:
+        points: time in seconds and count, in order of time.
+    """
+    if len(points) < 2 or points[-1][0] <= points[0][0] or points[-1][1] < points[0][1]:
+        return None
+    return (points[-1][1] - points[0][1]) / (points[-1][0] - points[0][0])
 
 
 def _rounded(seconds: float) -> float:

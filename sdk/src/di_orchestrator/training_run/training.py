@@ -29,7 +29,7 @@ from di_orchestrator.training_run.place import Place
 from di_orchestrator.training_run.report import checked, keyed
 from di_orchestrator.training_run.rescaling import Rescaling
 from di_orchestrator.training_run.sender import Sender
-from di_orchestrator.training_run.stopwatch import Lap, Observations, Stopwatch, Window
+from di_orchestrator.training_run.stopwatch import Lap, Observations, Stopwatch, Window, rate_of
 from di_orchestrator.warnings_once import Warnings
 
 log = logging.getLogger("di_orchestrator")
@@ -449,7 +449,7 @@ class Training:
             "trainStepsPerSec": _rounded(self._window.rate),
             "learnerWaitFrac": _rounded(self.waiting_share),
             "gpuIdleFrac": None if self._gpus is None else _rounded(self._gpus.share),
-            "envStepsPerSec": _rounded(_rate(self._env_steps)),
+            "envStepsPerSec": _rounded(rate_of(self._env_steps)),
             "batchSize": self._batch,
             "observations": self._observations.raw() or None,
             "checkpointStep": self.checkpoint.saved_step,
@@ -490,12 +490,6 @@ def _learners(job: Job) -> int:
     if group is not None and group.size:
         return group.size
     return max(job.count(job.task) or 0, 1)
-
-
-def _rate(points: deque[tuple[float, float]]) -> float | None:
-    if len(points) < 2 or points[-1][0] <= points[0][0] or points[-1][1] < points[0][1]:
-        return None
-    return (points[-1][1] - points[0][1]) / (points[-1][0] - points[0][0])
 
 
 def _rounded(value: float | None) -> float | None:
