@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tarfile
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -177,28 +177,34 @@ def test_the_text_alone_unpacks_and_reports_its_refusal(tmp_path: Path) -> None:
     bundle, target = tmp_path / "bundle", tmp_path / "code"
     bundle.write_bytes(packed(GOOD))
     target.mkdir()
-    text = Path(program.__file__).read_text()
-    given = {"DI_CODE_BUNDLE": str(bundle), "DI_CODE_DIRECTORY": str(target)}
+    variables = {program.BUNDLE: str(bundle), program.DIRECTORY: str(target)}
 
-    def run(sha256: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", text.replace("/dev/termination-log", str(tmp_path / "report"))],
-            env={**os.environ, **given, "DI_CODE_SHA256": sha256},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def run(sha256: str) -> tuple[int, str]:
+        process = launched(tmp_path, {**variables, program.SHA256: sha256})
+        output, _ = process.communicate()
+        return process.returncode, output
 
     whole = packed(GOOD)
     bundle.write_bytes(whole[:9])
     (tmp_path / "bundle.2").write_bytes(whole[9:])
-    given["DI_CODE_PARTS"] = "2"
-    done = run(digest(GOOD))
-    assert (done.returncode, done.stdout) == (0, f"di-code: 2 files in {target}\n")
-    refused = run("0" * 64)
+    variables[program.COUNT] = "2"
+    assert run(digest(GOOD)) == (0, f"di-code: 2 files in {target}\n")
+    code, _ = run("0" * 64)
     message = (tmp_path / "report").read_text()
-    assert refused.returncode == 1
+    assert code == 1
     assert message.startswith(f"code not unpacked: its SHA-256 is {digest(GOOD)}")
+
+
+def launched(folder: Path, variables: Mapping[str, str], *command: str) -> subprocess.Popen[str]:
+    """The program as a process, whose message about a failure is in `report`."""
+    text = Path(program.__file__).read_text("utf-8")
+    return subprocess.Popen(
+        [sys.executable, "-c", text.replace(program.REPORT, str(folder / "report")), *command],
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def started(folder: Path, *command: str, sha256: str | None = None) -> subprocess.Popen[str]:
@@ -209,13 +215,7 @@ def started(folder: Path, *command: str, sha256: str | None = None) -> subproces
         program.SHA256: sha256 or digest(GOOD),
         program.DIRECTORY: str(folder / "code"),
     }
-    return subprocess.Popen(
-        [sys.executable, "-c", Path(program.__file__).read_text("utf-8"), *command],
-        env={**os.environ, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return launched(folder, variables, *command)
 
 
 def test_the_command_replaces_the_process_when_the_files_are_there(tmp_path: Path) -> None:
@@ -253,15 +253,11 @@ def test_sigterm_ends_the_process_before_its_command_starts(tmp_path: Path) -> N
     os.mkfifo(pipe)
     variables = {program.BUNDLE: str(pipe), program.SHA256: "", program.DIRECTORY: str(tmp_path)}
     # As process 1 of a container it would ignore SIGTERM without a handler.
-    process = subprocess.Popen(
-        [sys.executable, "-c", Path(program.__file__).read_text("utf-8"), "echo"],
-        env={**os.environ, **variables},
-        stdout=subprocess.PIPE,
-    )
+    process = launched(tmp_path, variables, "echo")
     with pipe.open("wb"):
         process.terminate()
         output, _ = process.communicate()
-    assert (process.returncode, output) == (128 + signal.SIGTERM, b"")
+    assert (process.returncode, output) == (128 + signal.SIGTERM, "")
 
 
 def test_requirements_are_installed_beside_the_code(
