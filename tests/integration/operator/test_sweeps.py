@@ -53,6 +53,14 @@ async def trials(testbed: Testbed) -> dict[str, Object]:
     return {each["metadata"]["name"]: each for each in found}
 
 
+async def noted(testbed: Testbed, uids: dict[str, set[str]]) -> dict[str, Object]:
+    """The trials, whose UIDs are added to those of their names."""
+    found = await trials(testbed)
+    for name, job in found.items():
+        uids.setdefault(name, set()).add(job["metadata"]["uid"])
+    return found
+
+
 async def report(testbed: Testbed, name: str, **numbers: float) -> None:
     """Write what di-server would, for a program's report."""
     await testbed.client.patch(
@@ -250,23 +258,19 @@ async def test_an_operator_killed_at_any_write_creates_no_trial_twice(
     parameter = {"name": "p", "environment": "P", "int": {"min": 0, "max": 999}}
     await submit(testbed, sweep(task(run_for="0.05"), parallelism=4, parameters=[parameter]))
 
-    async def note() -> None:
-        for name, job in (await trials(testbed)).items():
-            uids.setdefault(name, set()).add(job["metadata"]["uid"])
-
     while kills < _KILLS:
         async with testbed.operator(sweeps=True, leader_elect=False) as operator:
             async with killed_at(monkeypatch, operator.task.cancel, rng, testbed.client):
                 await asyncio.wait([operator.task])
             assert operator.task.cancelled()
             kills += 1
-        await note()
+        await noted(testbed, uids)
     # Only those that were created by then have to end.
     patch = {"spec": {"maxTrials": len(uids)}}
     await testbed.client.patch(DISWEEPS, "tune", patch, testbed.namespace)
     async with testbed.operator(sweeps=True, leader_elect=False):
         await testbed.until(lambda: is_complete(testbed), "the sweep to complete")
-    await note()
+    await noted(testbed, uids)
     found = await status_of(testbed)
     assert sorted(uids) == sorted(f"tune-{index}" for index in range(found["created"]))
     assert {name for name, each in uids.items() if len(each) > 1} == set()
@@ -293,8 +297,7 @@ async def test_an_operator_killed_at_any_write_makes_no_copy_twice(
         step = 0
         while True:
             step += 10
-            for name, job in (await trials(testbed)).items():
-                uids.setdefault(name, set()).add(job["metadata"]["uid"])
+            for name, job in (await noted(testbed, uids)).items():
                 is_running = (job.get("status") or {}).get("phase") == "Running"
                 if is_running and not job["spec"].get("suspend"):
                     numbers = {"step": step, "checkpointStep": step, "score": score_rng.random()}
@@ -308,9 +311,7 @@ async def test_an_operator_killed_at_any_write_makes_no_copy_twice(
                 await asyncio.wait([operator.task, training], return_when=asyncio.FIRST_COMPLETED)
             assert operator.task.cancelled()
     training.cancel()
-    jobs = await trials(testbed)
-    for name, job in jobs.items():
-        uids.setdefault(name, set()).add(job["metadata"]["uid"])
+    jobs = await noted(testbed, uids)
     assert sorted(uids) == sorted(jobs)
     assert {name for name, each in uids.items() if len(each) > 1} == set()
     copies = [index for index in range(2, 2 + 2 * _KILLS) if f"tune-{index}" in jobs]
