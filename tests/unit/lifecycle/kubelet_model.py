@@ -92,8 +92,10 @@ class KubeletModel:
 
     def succeed(self, *pods: str) -> Self:
         """Pods end with exit code 0; all of them unless named."""
+        ended = {"exitCode": 0, "reason": "Completed", "finishedAt": format_time(self.now)}
+        statuses = [{"name": "di-container", "state": {"terminated": ended}}]
         for name in pods or tuple(self.pods):
-            self._set(name, {"phase": "Succeeded"})
+            self._set(name, {"phase": "Succeeded", "containerStatuses": statuses})
         return self
 
     def fail(self, *pods: str, code: int = 1, reason: str = "Error") -> Self:

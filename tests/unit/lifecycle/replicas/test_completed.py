@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from di_api.spec import MAX_PODS
+from di_api.timestamps import format_time
 from di_operator.lifecycle.observed.completed import dump_completed, read_completed
+from di_operator.lifecycle.policies.reports.completed_indexes import GATHER_PERIOD
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
 
 ONCE = "x-evaluator-0"
@@ -25,8 +27,11 @@ def evaluated(*pods: str, **spec: Any) -> ClusterModel:
 
 def delete_held(cluster: ClusterModel, name: str) -> None:
     """Delete a pod that a finalizer of another controller holds."""
-    metadata = cluster.objects["Pod", name]["metadata"]
-    metadata |= {"finalizers": ["example.org/hold"], "deletionTimestamp": "2026-01-01T12:00:00Z"}
+    cluster.objects["Pod", name]["metadata"] |= {
+        "finalizers": ["example.org/hold"],
+        "deletionTimestamp": format_time(cluster.now),
+        "deletionGracePeriodSeconds": 0,
+    }
 
 
 def forget(cluster: ClusterModel, name: str) -> None:
@@ -61,10 +66,32 @@ def test_the_job_succeeds_although_no_pod_of_it_is_left() -> None:
     assert len(made) == 6
 
 
-def test_an_index_is_written_as_soon_as_its_pod_has_succeeded() -> None:
-    cluster = running(*TASKS).succeed(ONCE)
+def test_indexes_of_pods_that_end_one_after_the_other_are_one_write() -> None:
+    cluster = running(*TASKS).pass_time(GATHER_PERIOD)
+    before = cluster.writes.count("status")
+    for number in range(3):
+        cluster.succeed(f"x-collector-{number}").reconcile()
+    assert cluster.status[COMPLETED] == {"collector": "0"}
+    wait = cluster.reconcile().requeue_after
+    assert wait is not None
+    assert wait <= GATHER_PERIOD
+    cluster.pass_time(wait).reconcile()
+    assert cluster.status[COMPLETED] == {"collector": "0-2"}
+    assert cluster.writes.count("status") == before + 2
+
+
+def test_the_index_of_a_pod_that_is_being_deleted_is_written_at_once() -> None:
+    cluster = running(*TASKS).succeed(ONCE).pass_time(1)
+    delete_held(cluster, ONCE)
     cluster.reconcile()
     assert cluster.status[COMPLETED] == {"evaluator": "0"}
+
+
+def test_a_pod_that_ends_after_its_deletion_runs_again() -> None:
+    cluster = running(*TASKS)
+    delete_held(cluster, ONCE)
+    cluster.pass_time(1).succeed(ONCE).pass_time(GATHER_PERIOD).settle()
+    assert COMPLETED not in cluster.status
 
 
 @given(crash_after=st.integers(0, 3))

@@ -17,7 +17,7 @@ from di_operator.kueue.queueing import NOT_WATCHED, Kueue, Queueing, read_queuei
 from di_operator.lifecycle.job_types.choose import job_type_of
 from di_operator.lifecycle.observed.completed import Completed, asked_for
 from di_operator.lifecycle.observed.placement import Grant, Placement
-from di_operator.lifecycle.observed.pods import Answers, Pod, PodReader
+from di_operator.lifecycle.observed.pods import Answers, Pod, PodReader, succeeded_before_deletion
 from di_operator.lifecycle.observed.snapshot import (
     Slot,
     Snapshot,
@@ -217,7 +217,9 @@ def _sorted(
         if _is_outdated(pod, slot, status):
             found.outdated.append(pod)
             continue
-        if _is_completed(slot, asked.completed):
+        if _is_completed(slot, asked.completed) or (
+            slot.part is Part.TASK and pod.terminating and succeeded_before_deletion(pod)
+        ):
             # Even if its pod is gone or was replaced.
             found.succeeded.append(pod)
             continue

@@ -405,6 +405,18 @@ def deletion_requested_at(pod: Pod) -> datetime | None:
     return pod.deleted_at - timedelta(seconds=grace)
 
 
+def succeeded_before_deletion(pod: Pod) -> bool:
+    """Return whether the pod's program had succeeded before the pod was deleted.
+
+    One that ends after its SIGTERM, or in the same second, has not.
+    """
+    if pod.phase != "Succeeded":
+        return False
+    ended = parse_time((main_end(pod.raw) or {}).get("finishedAt"))
+    requested = deletion_requested_at(pod)
+    return ended is not None and requested is not None and ended < requested
+
+
 def last_words(pod: Pod) -> str:
     """Return the log tail of the container that failed first, in one line; empty if there
     is none.
