@@ -44,17 +44,21 @@ async def test_a_job_runs_to_its_end_and_a_watcher_sees_every_phase(
         assert set(testbed.created.values()) == {1}
 
 
+@pytest.mark.parametrize("written", [True, False])
 @with_testbed
 async def test_a_completed_pod_that_is_evicted_does_not_run_again(
-    testbed: Testbed, namespace: str
+    testbed: Testbed, namespace: str, *, written: bool
 ) -> None:
     async with testbed.operator():
         await testbed.submit(job("a", task("learn"), task("evaluate", run_for="0")))
 
-        async def is_written() -> bool:
-            return (await testbed.status("a")).get("completedIndexes") == {"evaluate": "0"}
+        async def has_succeeded() -> bool:
+            if written:
+                return (await testbed.status("a")).get("completedIndexes") == {"evaluate": "0"}
+            pod = (await testbed.pods("a")).get("a-evaluate-0")
+            return pod is not None and pod["status"]["phase"] == "Succeeded"
 
-        await testbed.until(is_written, "the index to be written")
+        await testbed.until(has_succeeded, "the pod to succeed")
         # As an eviction does: a pod that has ended is gone at once.
         await testbed.client.delete(PODS, "a-evaluate-0", namespace)
         await testbed.phase("a", "Running")

@@ -18,6 +18,7 @@ from di_operator.kueue.queueing import Kueue
 from di_operator.lifecycle.decide import Decision, JobEvent, Settings, decide
 from di_operator.lifecycle.needs import needs
 from di_operator.lifecycle.observed.placement import Grant
+from di_operator.lifecycle.observed.pods import Pod, has_succeeded
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SpecCache
@@ -166,6 +167,11 @@ class ClusterModel(KubeletModel):
             copy.deepcopy(self.job),
             Sources(
                 pods=map(transform_pod, by_kind["Pod"]) if pods is None else pods,
+                deleted_pods=[
+                    transform_pod(pod)
+                    for pod in copy.deepcopy(self.deleted_pods)
+                    if has_succeeded(Pod.read(pod))
+                ],
                 services=by_kind["Service"],
                 configmaps=map(transform_configmap, by_kind["ConfigMap"]),
                 grant=self.grant,
@@ -218,6 +224,8 @@ class ClusterModel(KubeletModel):
     def reconcile(self, *, crash_after: int | None = None) -> Decision:
         """Decide, act, write the status, emit; dies after ``crash_after`` writes."""
         snapshot = self.look()
+        # This operator counts them now, and the one after a crash knows nothing of them.
+        self.deleted_pods.clear()
         decision = decide(snapshot, self.now, self.settings)
         left = [crash_after]
         faults = self._run(decision.actions, left)

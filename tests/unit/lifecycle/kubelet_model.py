@@ -19,6 +19,7 @@ class KubeletModel:
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Object] = {}
+        self.deleted_pods: list[Object] = []
         self.now = START
         self.version = 1
         self.made = 0
@@ -57,7 +58,7 @@ class KubeletModel:
         """Delete as a user does: a running pod gets its grace period."""
         pod = self.objects["Pod", name]
         if force or pod["status"]["phase"] != "Running":
-            del self.objects["Pod", name]
+            self.deleted_pods.append(self.objects.pop(("Pod", name)))
             return self
         deadline = self.now + timedelta(seconds=30)
         pod["metadata"].setdefault("deletionTimestamp", format_time(deadline))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -103,12 +102,12 @@ def test_every_pod_that_is_waited_for_is_reported(cluster: Any) -> None:
 
 def test_a_completed_pod_that_is_held_is_reported_and_not_waited_for() -> None:
     cluster = running(task("learner"), task("evaluator")).succeed("x-evaluator-0").settle()
-    deadline = format_time(cluster.now + timedelta(seconds=GRACE))
     cluster.objects["Pod", "x-evaluator-0"]["metadata"] |= {
         "finalizers": ["example.org/hold"],
-        "deletionTimestamp": deadline,
+        "deletionTimestamp": format_time(cluster.now),
+        "deletionGracePeriodSeconds": 0,
     }
-    cluster.settle().wait(GRACE + PATIENCE)
+    cluster.settle().wait(PATIENCE)
     assert (cluster.phase, told(cluster)) == ("Running", ("True", "Finalizer"))
     cluster.succeed(HELD).settle()
     assert (cluster.phase, told(cluster)) == ("Succeeded", ("False", "CauseGone"))

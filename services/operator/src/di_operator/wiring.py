@@ -19,6 +19,7 @@ from di_operator.certificates.manager import CertificateManager, certificate_set
 from di_operator.certificates.pod_authorities import ServerAuthorities
 from di_operator.cluster.companions import Companions
 from di_operator.cluster.default_aggregator import DefaultAggregator
+from di_operator.cluster.deleted_pods import DeletedPods
 from di_operator.cluster.event_recorder import EventRecorder
 from di_operator.cluster.executor import Executor
 from di_operator.cluster.informer_state import (
@@ -90,6 +91,7 @@ class Observed:
     queue: KeyQueue[JobKey]
     caches: Mapping[Resource, WatchCache]
     informers: InformerState
+    deleted_pods: DeletedPods
     read_pod: PodCache
     specs: SpecCache
     kueue: KueueWatch | NoKueue
@@ -119,10 +121,13 @@ def observe(base: Base) -> Observed:
     informers = InformerState(caches=caches, wake=queue.add_after, read_pod=read_pod)
     suspects = SuspectNodes()
     caches[DIJOBS].subscribe(suspects.follow)
+    deleted_pods = DeletedPods(caches[DIJOBS])
+    caches[PODS].subscribe(deleted_pods.follow)
     return Observed(
         queue=queue,
         caches=caches,
         informers=informers,
+        deleted_pods=deleted_pods,
         read_pod=read_pod,
         specs=SpecCache(size=REMEMBERED_SPECS),
         kueue=follow_kueue(
@@ -309,6 +314,8 @@ def reading(base: Base, seen: Observed, others: Beside) -> Reading:
                 suspect_nodes=seen.suspects,
                 could_run=scheduler.could_run if scheduler else lambda _: False,
                 kueue=seen.kueue.known,
+                deleted_pods=seen.deleted_pods.of_job,
+                forget_deleted=seen.deleted_pods.forget,
                 trial=seen.trials.known,
                 try_pods=seen.trials.ask,
                 server_ca=others.server_ca,

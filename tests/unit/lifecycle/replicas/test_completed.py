@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from di_api.spec import MAX_PODS
 from di_api.timestamps import format_time
 from di_operator.lifecycle.observed.completed import dump_completed, read_completed
-from di_operator.lifecycle.policies.reports.completed_indexes import GATHER_PERIOD
+from di_operator.lifecycle.policy import COUNTS_PERIOD
 from tests.unit.lifecycle.cluster_model import ClusterModel, Crash, job, running, task
 
 ONCE = "x-evaluator-0"
@@ -22,7 +22,8 @@ COMPLETED = "completedIndexes"
 
 def evaluated(*pods: str, **spec: Any) -> ClusterModel:
     """A job that runs, some of whose pods have succeeded."""
-    return running(*TASKS, **spec).succeed(*(pods or (ONCE,))).settle()
+    cluster = running(*TASKS, **spec).succeed(*(pods or (ONCE,)))
+    return cluster.pass_time(COUNTS_PERIOD).settle()
 
 
 def delete_held(cluster: ClusterModel, name: str) -> None:
@@ -67,30 +68,52 @@ def test_the_job_succeeds_although_no_pod_of_it_is_left() -> None:
 
 
 def test_indexes_of_pods_that_end_one_after_the_other_are_one_write() -> None:
-    cluster = running(*TASKS).pass_time(GATHER_PERIOD)
+    cluster = running(*TASKS).pass_time(COUNTS_PERIOD)
     before = cluster.writes.count("status")
     for number in range(3):
         cluster.succeed(f"x-collector-{number}").reconcile()
     assert cluster.status[COMPLETED] == {"collector": "0"}
     wait = cluster.reconcile().requeue_after
     assert wait is not None
-    assert wait <= GATHER_PERIOD
+    assert wait <= COUNTS_PERIOD
     cluster.pass_time(wait).reconcile()
     assert cluster.status[COMPLETED] == {"collector": "0-2"}
     assert cluster.writes.count("status") == before + 2
 
 
 def test_the_index_of_a_pod_that_is_being_deleted_is_written_at_once() -> None:
-    cluster = running(*TASKS).succeed(ONCE).pass_time(1)
+    cluster = running(*TASKS).succeed(ONCE)
     delete_held(cluster, ONCE)
     cluster.reconcile()
     assert cluster.status[COMPLETED] == {"evaluator": "0"}
 
 
+def test_a_pod_that_is_gone_before_its_index_was_written_does_not_run_again() -> None:
+    cluster = running(*TASKS).succeed(ONCE)
+    forget(cluster, ONCE)
+    cluster.reconcile()
+    assert cluster.status[COMPLETED] == {"evaluator": "0"}
+    cluster.settle()
+    assert ONCE not in cluster.pods
+
+
+def test_a_gone_pod_of_before_the_restart_of_its_task_runs_again() -> None:
+    cluster = running(*TASKS).succeed(ONCE)
+    gone = cluster.objects["Pod", ONCE]
+    tasks = [
+        {**each, "restartedAt": "now"} if each["name"] == "evaluator" else each
+        for each in cluster.job["spec"]["tasks"]
+    ]
+    cluster.edit(tasks=tasks).settle().end_deleted()
+    cluster.deleted_pods.append(gone)
+    cluster.settle()
+    assert ONCE in cluster.pods
+    assert COMPLETED not in cluster.status
+
+
 def test_a_pod_that_ends_after_its_deletion_runs_again() -> None:
     cluster = running(*TASKS)
-    delete_held(cluster, ONCE)
-    cluster.pass_time(1).succeed(ONCE).pass_time(GATHER_PERIOD).settle()
+    cluster.delete_pod(ONCE).succeed(ONCE).pass_time(COUNTS_PERIOD).settle()
     assert COMPLETED not in cluster.status
 
 
@@ -186,7 +209,7 @@ def test_a_task_that_restarts_as_a_whole_does_so_with_completed_pods() -> None:
 @pytest.mark.proves("lifecycle.md#completed-indexes/the-replica-of-several-pods-restarts")
 def test_a_replica_of_several_pods_restarts_with_its_completed_pods() -> None:
     cluster = running(task("learner"), task("rollout", 2, podsPerReplica=2))
-    cluster.succeed("x-rollout-0-1", "x-rollout-1-1").settle()
+    cluster.succeed("x-rollout-0-1", "x-rollout-1-1").pass_time(COUNTS_PERIOD).settle()
     assert cluster.status[COMPLETED] == {"rollout": "1,3"}
     forget(cluster, "x-rollout-0-1")
     forget(cluster, "x-rollout-1-1")

@@ -35,13 +35,12 @@ def conclude(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Decision:
     status = _status(snapshot, verdict, reports, asides, now)
     owned = {key: before.raw[key] for key in OWNED_FIELDS if key in before.raw}
     has_more = status != owned or verdict.force_write
-    delays = [report.drift.delay for report in reports if report.drift is not None]
-    if has_more:
-        delays.append(COUNTS_PERIOD)
-    if not delays:
+    drifts = [report.drift for report in reports if report.drift is not None]
+    if not has_more and not drifts:
         return _unwritten(verdict)
     # The time of the last write is also that of the last refusal: new counts must not change it.
-    wait = max(_until(min(delays), snapshot, now), until_retry(snapshot, now))
+    delay = COUNTS_PERIOD if has_more else min(drift.delay for drift in drifts)
+    wait = max(_until(delay, snapshot, now), until_retry(snapshot, now))
     if wait > 0 and not _is_urgent(snapshot, verdict, reports, asides):
         return _unwritten(verdict, wait)
     for report in reports:

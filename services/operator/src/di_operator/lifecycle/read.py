@@ -17,7 +17,7 @@ from di_operator.kueue.queueing import NOT_WATCHED, Kueue, Queueing, read_queuei
 from di_operator.lifecycle.job_types.choose import job_type_of
 from di_operator.lifecycle.observed.completed import Completed, asked_for
 from di_operator.lifecycle.observed.placement import Grant, Placement
-from di_operator.lifecycle.observed.pods import Answers, Pod, PodReader, succeeded_before_deletion
+from di_operator.lifecycle.observed.pods import Answers, Pod, PodReader, has_succeeded
 from di_operator.lifecycle.observed.snapshot import (
     Slot,
     Snapshot,
@@ -94,8 +94,10 @@ def read_snapshot(
         for slot in slots
         if slot.name in by_name
     }
+    deleted, _ = _by_owner(metadata, map(Pod.read, sources.deleted_pods), attrgetter("owner"))
     pods = _sorted(slots, held, status, asked)
-    completed, done = _completed(slots, pods.succeeded, asked.completed)
+    gone = _gone(slots, held, {pod.name: pod for pod in deleted}, status)
+    completed, done = _completed(slots, (*pods.succeeded, *gone), asked.completed)
     others = [pod for pod in by_name.values() if not pod.terminating]
     standby = {pod.name for pod in others if _stands_by(pod, metadata["name"], asked.tasks)}
     return Snapshot(
@@ -127,6 +129,7 @@ def read_snapshot(
         renewed=tuple(pods.renewed),
         displaced=tuple(pods.displaced),
         succeeded=tuple(pods.succeeded),
+        deleted=tuple(deleted),
         completed_indexes=completed,
         done=done,
         failed=tuple(pods.failed),
@@ -200,6 +203,21 @@ def _completed(
     return {task: frozenset(found) for task, found in indexes.items()}, frozenset(names)
 
 
+def _gone(
+    slots: Iterable[Slot], held: Mapping[str, Pod], deleted: Mapping[str, Pod], status: Status
+) -> list[Pod]:
+    """Return the deleted pods that had succeeded for their slots, which have no other pod yet."""
+    if not deleted:
+        return []
+    return [
+        pod
+        for slot in slots
+        if (pod := deleted.get(slot.name)) is not None
+        and slot.name not in held
+        and not _is_outdated(pod, slot, status)
+    ]
+
+
 def _is_completed(slot: Slot, completed: Completed) -> bool:
     return slot.part is Part.TASK and slot.index in completed.get(slot.task.name, ())
 
@@ -218,7 +236,7 @@ def _sorted(
             found.outdated.append(pod)
             continue
         if _is_completed(slot, asked.completed) or (
-            slot.part is Part.TASK and pod.terminating and succeeded_before_deletion(pod)
+            slot.part is Part.TASK and pod.terminating and has_succeeded(pod)
         ):
             # Even if its pod is gone or was replaced.
             found.succeeded.append(pod)

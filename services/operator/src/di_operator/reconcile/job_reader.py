@@ -98,6 +98,10 @@ class KnownElsewhere:
     """Returns whether the nodes without any other pod could run a job; False if unknown."""
     kueue: Callable[[JobKey], Kueue | None]
     """Returns what is known of Kueue and a job's Workloads; None before the first answer."""
+    deleted_pods: Callable[[str], Iterable[Mapping[str, Any]]] = lambda _: ()
+    """Returns succeeded pods of a job, by its UID, that are gone and that no status has counted."""
+    forget_deleted: Callable[[str, Iterable[str]], None] = lambda *_: None
+    """Forgets such pods of a job, by UID."""
     trial: Callable[[Mapping[str, Any]], Trial | None] = lambda _: None
     """Returns the result of the dry runs of a job's pods; None: there were none."""
     try_pods: Callable[[JobKey], None] = lambda _: None
@@ -161,6 +165,10 @@ class JobReader:
         """Record that the object of that UID is gone."""
         self._informers.forget(uid)
 
+    def forget_deleted(self, snapshot: Snapshot) -> None:
+        """Forget the deleted pods of a snapshot, which the status has counted."""
+        self._known.forget_deleted(snapshot.uid, (pod.uid for pod in snapshot.deleted))
+
     def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
         """Record that this version of a finished job needs nothing until `due`, None: for good."""
         self._informers.settled.record(job, due)
@@ -200,6 +208,7 @@ class JobReader:
         known = self._known
         return Sources(
             pods=self._informers.pods(key),
+            deleted_pods=known.deleted_pods(job["metadata"]["uid"]),
             services=self._informers.services(key),
             configmaps=self._informers.configmaps(key),
             grant=known.grant(job) if known.grant is not None else None,

@@ -158,11 +158,9 @@ class Reconciler:
             decision = on_error(snapshot, fault, self._clock.now())
             await self._executor.run(decision.actions, job=key, is_wanted=is_wanted)
         wrote = decision.status is not None and await self._status.write(job, decision.status)
-        if wrote and decision.status is not None:
-            _log_phase(snapshot.status, decision.status["phase"])
-        # Recorded only now: an event about a phase that was never written would be false.
-        for event in decision.events:
-            self._emit(job, event)
+        if not faults:
+            self._reader.forget_deleted(snapshot)
+        self._announce(snapshot, decision, wrote=wrote)
         if self._traces is not None:
             done = len(decision.actions) if acted else 0
             self._traces.reconciled(snapshot, acted=done, began=began, ended=self._clock.now())
@@ -178,6 +176,15 @@ class Reconciler:
             return 0.0
         self._note_settled(snapshot, decision, has_changed=bool(acted or wrote or faults))
         return decision.requeue_after
+
+    def _announce(self, snapshot: Snapshot, decision: Decision, *, wrote: bool) -> None:
+        """Log a new phase and record events, after the write of the status: an event about a phase
+        that was never written would be false.
+        """
+        if wrote and decision.status is not None:
+            _log_phase(snapshot.status, decision.status["phase"])
+        for event in decision.events:
+            self._emit(snapshot.job, event)
 
     def _note_settled(self, snapshot: Snapshot, decision: Decision, *, has_changed: bool) -> None:
         """Record that a finished job of which this reconcile changed nothing needs none at the next

@@ -405,16 +405,19 @@ def deletion_requested_at(pod: Pod) -> datetime | None:
     return pod.deleted_at - timedelta(seconds=grace)
 
 
-def succeeded_before_deletion(pod: Pod) -> bool:
-    """Return whether the pod's program had succeeded before the pod was deleted.
+def has_succeeded(pod: Pod) -> bool:
+    """Return whether the pod's program has succeeded, and before the pod was deleted if it is.
 
-    One that ends after its SIGTERM, or in the same second, has not.
+    One that ends after its SIGTERM has not. Times are whole seconds. The API server gives only a
+    pod that has ended no grace period, so in the same second such a pod had ended before.
     """
-    if pod.phase != "Succeeded":
-        return False
+    if pod.phase != "Succeeded" or not pod.terminating:
+        return pod.phase == "Succeeded"
     ended = parse_time((main_end(pod.raw) or {}).get("finishedAt"))
     requested = deletion_requested_at(pod)
-    return ended is not None and requested is not None and ended < requested
+    if ended is None or requested is None:
+        return False
+    return ended < requested or (ended == requested == pod.deleted_at)
 
 
 def last_words(pod: Pod) -> str:

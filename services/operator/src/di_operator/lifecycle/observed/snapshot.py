@@ -132,9 +132,11 @@ class Snapshot:
     displaced: tuple[Pod, ...]
     succeeded: tuple[Pod, ...]
     """Succeeded pods that exist; `done` also has those that are gone."""
+    deleted: tuple[Pod, ...]
+    """Pods that succeeded and are gone, and that no status has counted yet; in no other field."""
     completed_indexes: Completed
-    """Local indexes that have succeeded, by task: those in the status and those of
-    existing pods.
+    """Local indexes that have succeeded, by task: those in the status, of existing and of deleted
+    pods.
     """
     done: frozenset[str]
     """Names of the slots that have succeeded, even if their pods are gone."""

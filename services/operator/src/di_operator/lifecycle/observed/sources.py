@@ -25,6 +25,8 @@ class Sources:
     """
 
     pods: Iterable[Object] = ()
+    deleted_pods: Iterable[Object] = ()
+    """Pods that succeeded and are gone, and that no status has counted yet."""
     services: Iterable[Object] = ()
     configmaps: Iterable[Object] = ()
     grant: Grant | None = None

@@ -1,4 +1,4 @@
-"""Records the indexes of succeeded pods within seconds of their end."""
+"""Records the indexes of succeeded pods, which must not run again."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from typing import Final
 from di_operator.lifecycle.observed.completed import Completed, dump_completed
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.verdict import Verdict
-from di_operator.lifecycle.policy import NOTHING, Drift, Policy, Report
+from di_operator.lifecycle.policy import NOTHING, Policy, Report
 
 _FIELD: Final = "completedIndexes"
-GATHER_PERIOD: Final = 2.0
-"""Seconds from the last status write to one for new indexes alone.
-
-The pods of a job end one after the other, and a write for each would cost the API server more than
-the pods did. A pod whose deletion has begun does not wait: it may be gone at once.
-"""
 
 
 def report_completed(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
-    """Return the completed indexes, without those that the transition restarts."""
+    """Return the completed indexes, without those that the transition restarts.
+
+    They are written with the counts: the pods of a job end one after the other, and a write for
+    each would cost the API server more than the pods did. A new index is only urgent if its pod is
+    being deleted, or if the pod can lose its place to an allocator or a queue: nothing but the
+    memory of this process has the index then.
+    """
     before = snapshot.status
-    written = {_FIELD: before.raw[_FIELD]} if _FIELD in before.raw else {}
     if snapshot.spec is None:
-        return Report(fields=written) if written else NOTHING
+        return Report(fields={_FIELD: before.raw[_FIELD]}) if _FIELD in before.raw else NOTHING
     completed = _without_restarted(snapshot, verdict)
     fields = {_FIELD: found} if (found := dump_completed(completed)) else {}
     known = before.completed_indexes
     is_more = any(done - known.get(task, frozenset()) for task, done in completed.items())
-    is_leaving = any(pod.terminating for pod in snapshot.succeeded)
-    if not is_more or is_leaving:
-        return Report(fields=fields, is_urgent=is_more)
-    return Report(fields=written, drift=Drift(fields=fields, delay=GATHER_PERIOD))
+    is_passing = (
+        bool(snapshot.deleted)
+        or any(pod.terminating for pod in snapshot.succeeded)
+        or snapshot.spec.preemptible
+        or snapshot.queueing is not None
+    )
+    return Report(fields=fields, is_urgent=is_more and is_passing)
 
 
 def _without_restarted(snapshot: Snapshot, verdict: Verdict) -> Completed:
