@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, Final, Protocol
 
 from di_api.names import OPERATOR_NAME
@@ -82,9 +83,13 @@ class StatusWriter:
             "metadata": {key: metadata[key] for key in _IDENTITY},
             "status": wanted,
         }
+        key = JobKey(metadata["namespace"], metadata["name"])
+        # New counts are one write and no step: a job that creates its pods is not slowed down by
+        # the counts of another one, of which a cluster of many jobs writes some at any time.
+        is_step = wanted.get("phase") != present.get("phase")
         try:
-            async with self._tenants.writing(metadata["namespace"]):
-                with self._writers.writing(JobKey(metadata["namespace"], metadata["name"])):
+            async with self._tenants.writing(key.namespace, is_company=is_step):
+                with self._writers.writing(key) if is_step else nullcontext():
                     written = await self._client.replace(
                         DIJOBS,
                         metadata["name"],

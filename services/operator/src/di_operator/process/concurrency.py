@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Final, TypeVar
 
 CONCURRENCY: Final = 16
@@ -88,14 +88,15 @@ class Tenants:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
-    async def writing(self, namespace: str) -> AsyncIterator[None]:
+    async def writing(self, namespace: str, *, is_company: bool = True) -> AsyncIterator[None]:
         """Mark one write in a namespace; begins when AMONG_TENANTS allows it, in order of arrival.
 
-        No namespace waits for another one.
+        No namespace waits for another one. `is_company` is whether the write limits those of other
+        namespaces.
         """
         await self._begin(namespace)
         try:
-            with self._writers.writing(namespace):
+            with self._writers.writing(namespace) if is_company else nullcontext():
                 yield
         finally:
             self._end(namespace)
