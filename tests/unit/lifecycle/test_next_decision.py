@@ -39,6 +39,13 @@ def test_counts_that_are_written_while_the_phase_stays_take_one_decision() -> No
     assert counted.is_last
 
 
+def test_completed_indexes_that_are_written_while_the_phase_stays_take_one_decision() -> None:
+    cluster = running().succeed("x-collector-0").pass_time(10)
+    written = cluster.reconcile()
+    assert (written.status or {})["completedIndexes"] == {"collector": "0"}
+    assert written.is_last
+
+
 @pytest.mark.parametrize(("spec", "delay"), [({}, None), ({"pendingTimeoutSeconds": 90}, 90.0)])
 def test_the_delay_of_the_last_decision_is_that_of_the_next(
     spec: dict[str, Any], delay: float | None

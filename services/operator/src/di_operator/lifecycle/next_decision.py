@@ -27,6 +27,7 @@ _PLAIN_STATUS: Final = frozenset(
     {
         *("observedGeneration", "phase", "conditions", "startTime"),
         *("replicas", "readyReplicas", "taskStatus", "restarts", "reschedules"),
+        "completedIndexes",
     }
 )
 """Fields of the status that every job has. A topic that adds another one may act in steps."""
