@@ -50,6 +50,15 @@ def test_a_deleted_pod_leaves_the_cache() -> None:
     assert read(one) is first
 
 
+def test_a_forgotten_pod_holds_no_other_pod_back() -> None:
+    read = PodCache(size=2)
+    pending, first, second = raw("1", "Pending"), raw("2"), raw("3")
+    read(pending)
+    assert read.is_ahead(read(first))
+    read(second)
+    assert not read.is_ahead(read(first))
+
+
 def test_equal_pods_share_what_their_spec_and_status_say(monkeypatch: pytest.MonkeyPatch) -> None:
     read = PodCache(size=8)
     spec, status = {"nodeName": "n"}, {"phase": "Running"}

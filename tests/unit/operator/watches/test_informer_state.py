@@ -14,7 +14,10 @@ from di_api.names import (
 from di_kube.cache import WatchCache
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_operator.cluster.informer_state import (
+    AHEAD_MAX,
+    AHEAD_MIN,
     SETTLE_MAX,
+    SETTLE_PER_POD,
     InformerState,
     index_job,
 )
@@ -66,10 +69,10 @@ class Cache:
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, remembered: int = 8) -> None:
         self.caches = {resource: Cache() for resource in (DIJOBS, PODS, SERVICES, CONFIGMAPS)}
         self.woken: list[tuple[JobKey, float]] = []
-        self.read_pod = PodCache(size=8)
+        self.read_pod = PodCache(size=remembered)
         self.informers = InformerState(
             caches=self.caches,  # type: ignore[arg-type]  # the part of a cache it uses
             wake=lambda key, delay: self.woken.append((key, delay)),
@@ -172,7 +175,40 @@ def test_a_pod_ahead_of_its_task_is_reconciled_with_the_others(stage: str) -> No
     bench.woken.clear()
     for name in "abc":
         bench.caches[PODS].deliver("MODIFIED", at(stage, name))
-    assert bench.woken == [(KEY, SETTLE_MAX), (KEY, SETTLE_MAX), (KEY, 0.0)]
+    assert bench.woken == [(KEY, AHEAD_MIN), (KEY, AHEAD_MIN), (KEY, 0.0)]
+
+
+@pytest.mark.parametrize(("pods", "delay"), [(40, 0.5), (100, AHEAD_MAX)])
+def test_pods_ahead_of_a_large_task_wait_longer_for_the_others(pods: int, delay: float) -> None:
+    bench = Bench(remembered=pods)
+    names = [f"p{number}" for number in range(pods)]
+    for name in names:
+        bench.caches[PODS].deliver("ADDED", at("Pending", name))
+    bench.woken.clear()
+    for name in names:
+        bench.caches[PODS].deliver("MODIFIED", at("Ready", name))
+    waits = [waited for _, waited in bench.woken]
+    assert waits == pytest.approx([delay] * (pods - 1) + [pods * SETTLE_PER_POD])
+
+
+def test_the_last_pod_to_get_ready_is_reconciled_at_once_though_others_have_ended() -> None:
+    bench = Bench()
+    for name, stage in (("a", "Succeeded"), ("b", "Ready"), ("c", "Pending")):
+        bench.caches[PODS].deliver("ADDED", at(stage, name))
+    bench.woken.clear()
+    bench.caches[PODS].deliver("MODIFIED", at("Ready", "c"))
+    bench.caches[PODS].deliver("MODIFIED", at("Succeeded", "c"))
+    assert bench.woken == [(KEY, 0.0), (KEY, AHEAD_MIN)]
+
+
+def test_a_deleted_pod_holds_no_other_pod_of_its_task_back() -> None:
+    bench = Bench()
+    for name in "ab":
+        bench.caches[PODS].deliver("ADDED", at("Pending", name))
+    bench.caches[PODS].deliver("DELETED", at("Pending", "b"))
+    bench.woken.clear()
+    bench.caches[PODS].deliver("MODIFIED", at("Ready", "a"))
+    assert bench.woken == [(KEY, 0.0)]
 
 
 DELETED = at("Pending", "a", deletionTimestamp="2026-01-01T00:00:00Z")

@@ -57,7 +57,6 @@ from di_operator.lifecycle.observed.pods import (
     PodCache,
     is_read_condition,
     refusal_of,
-    task_of,
 )
 from di_operator.lifecycle.observed.specs import HEAVY, SPEC_BYTES, SPEC_ERROR
 from di_operator.lifecycle.observed.stalled import (
@@ -81,10 +80,12 @@ MAX_HIDDEN = 10_000
 SETTLE_ABOVE = 16
 SETTLE_PER_POD = 0.0005
 SETTLE_MAX = 0.2
-# Smaller jobs are delayed by that fifth while their pods are at different steps: pods mostly become
-# ready, and end, one right after the other. The event of the last pod to reach a step is not
-# delayed.
-_AS_HOPED = ("Pending", "Running", "Ready", "Succeeded")
+# Pods mostly become ready, and end, one right after the other. So the event of a pod that is ahead
+# of another one of its task is delayed further, to combine it with theirs: by a fifth of a second,
+# and by a second at most in a job of many pods. That of the last pod to reach a stage is not.
+AHEAD_PER_POD = 0.0125
+AHEAD_MIN = 0.2
+AHEAD_MAX = 1.0
 
 
 _POD_METADATA = (
@@ -463,14 +464,11 @@ class InformerState:
         a pod.
         """
         count = self._caches[PODS].count(INDEX_JOB, index_value(*key))
-        if count > SETTLE_ABOVE:
-            return min(SETTLE_MAX, count * SETTLE_PER_POD)
-        if "deletionTimestamp" in pod["metadata"] or self._read_pod(pod).stage not in _AS_HOPED:
-            return 0.0
-        pods = self._caches[PODS].by_index(INDEX_JOB, index_value(*key))
-        task = task_of(pod)
-        stages = {self._read_pod(each).stage for each in pods if task_of(each) == task}
-        return SETTLE_MAX if len(stages) > 1 else 0.0
+        if "deletionTimestamp" not in pod["metadata"] and self._read_pod.is_ahead(
+            self._read_pod(pod)
+        ):
+            return min(AHEAD_MAX, max(AHEAD_MIN, count * AHEAD_PER_POD))
+        return min(SETTLE_MAX, count * SETTLE_PER_POD) if count > SETTLE_ABOVE else 0.0
 
 
 def _jobs_of(body: Mapping[str, Any]) -> Iterable[str]:

@@ -188,10 +188,12 @@ class JobReader:
 
         Later changes are read with the snapshot. Returns the job, None if there is none.
         """
-        for count, pod in enumerate(self._informers.pods(key), 1):
-            self._read_pod(pod)
-            if count % READ_AT_ONCE == 0:
-                await stand_back()
+        pods = [*self._informers.pods(key)]
+        if len(pods) > READ_AT_ONCE:
+            for count, pod in enumerate(pods, 1):
+                self._read_pod(pod)
+                if count % READ_AT_ONCE == 0:
+                    await stand_back()
         return self.job(key)
 
     async def settings(self) -> Settings:

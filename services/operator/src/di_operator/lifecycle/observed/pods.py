@@ -12,6 +12,7 @@ from di_api.names import (
     ANNOTATION_REPLICA_ATTEMPT,
     ANNOTATION_RESTART_ATTEMPT,
     ANNOTATION_TASK_REPLICAS,
+    LABEL_JOB,
     LABEL_STANDBY,
     LABEL_TASK_NAME,
     MARKED,
@@ -35,6 +36,7 @@ from di_operator.lifecycle.observed.pod_state import (
     is_true,
 )
 from di_operator.lifecycle.observed.stalled import Stalled, find_stalled
+from di_operator.lifecycle.observed.task_stages import TaskStages
 from di_operator.lifecycle.vocabulary.failure_rules import Signs, matching_rule
 from di_operator.lifecycle.vocabulary.rules import Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
@@ -318,16 +320,26 @@ class PodCache:
         self._size = size
         self._pods: dict[str, Pod] = {}
         self._state_of = SharedStates(size=_MOST_STATES)
+        self._stages = TaskStages()
 
     def __call__(self, raw: Mapping[str, Any]) -> Pod:
         """Return the facts of a pod."""
         uid = raw["metadata"].get("uid", "")
-        pod = self._pods.get(uid)
-        if pod is None or pod.raw is not raw:
-            pod = self._pods[uid] = Pod.read(raw, self._state_of(raw))
-            if len(self._pods) > self._size:
-                del self._pods[next(iter(self._pods))]
+        known = self._pods.get(uid)
+        if known is not None and known.raw is raw:
+            return known
+        pod = Pod.read(raw, self._state_of(raw))
+        self._pods[uid] = pod
+        self._stages.add(_task_key(pod), pod.stage)
+        if known is not None:
+            self._stages.remove(_task_key(known), known.stage)
+        elif len(self._pods) > self._size:
+            self._forget(next(iter(self._pods)))
         return pod
+
+    def is_ahead(self, pod: Pod) -> bool:
+        """Return whether a remembered pod of the same task is at an earlier stage than `pod`."""
+        return self._stages.is_ahead(_task_key(pod), pod.stage)
 
     def follow(self, kind: str, raw: Mapping[str, Any]) -> None:
         """Read a changed pod ahead of the next reconcile, or drop a deleted one.
@@ -335,9 +347,19 @@ class PodCache:
         A subscriber of a watch cache.
         """
         if kind == "DELETED":
-            self._pods.pop(raw["metadata"].get("uid", ""), None)
+            self._forget(raw["metadata"].get("uid", ""))
         else:
             self(raw)
+
+    def _forget(self, uid: str) -> None:
+        if (pod := self._pods.pop(uid, None)) is not None:
+            self._stages.remove(_task_key(pod), pod.stage)
+
+
+def _task_key(pod: Pod) -> tuple[str, str | None, str | None]:
+    """Return what names the task of a pod by its labels."""
+    labels = pod.raw["metadata"].get("labels") or {}
+    return pod.namespace, labels.get(LABEL_JOB), labels.get(LABEL_TASK_NAME)
 
 
 def first_failed(pods: Iterable[Pod]) -> Pod:
