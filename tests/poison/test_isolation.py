@@ -21,7 +21,7 @@ from di_operator.allocator_loop import Scheduler
 from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster import informer_state
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.observed.pods import PodCache
+from di_operator.lifecycle.observed.pod_cache import PodCache
 from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.lifecycle.read import read_snapshot

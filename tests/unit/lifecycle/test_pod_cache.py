@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from di_api.names import API_VERSION, KIND
+from di_operator.lifecycle.observed import pod_state
+from di_operator.lifecycle.observed.pod_cache import PodCache
 from di_operator.lifecycle.observed.pod_state import PodState
-from di_operator.lifecycle.observed.pods import Pod, PodCache
+from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.read import read_snapshot
@@ -54,9 +57,9 @@ def test_a_forgotten_pod_holds_no_other_pod_back() -> None:
     read = PodCache(size=2)
     pending, first, second = raw("1", "Pending"), raw("2"), raw("3")
     read(pending)
-    assert read.is_ahead(read(first))
+    assert read.is_ahead(first)
     read(second)
-    assert not read.is_ahead(read(first))
+    assert not read.is_ahead(first)
 
 
 def test_equal_pods_share_what_their_spec_and_status_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +69,19 @@ def test_equal_pods_share_what_their_spec_and_status_say(monkeypatch: pytest.Mon
     monkeypatch.delattr(PodState, "read")
     second = read({**raw("2"), "spec": spec, "status": status})
     assert (second.node, second.phase, second.uid) == (first.node, first.phase, "2")
+
+
+def test_pods_with_the_identical_references_share_their_owner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = PodCache(size=8)
+    job = {"apiVersion": API_VERSION, "kind": KIND, "controller": True, "name": "x", "uid": "j"}
+    references = [job]
+    first, second, other = raw("1"), raw("2"), raw("3")
+    first["metadata"]["ownerReferences"] = second["metadata"]["ownerReferences"] = references
+    assert read(first).owner == job
+    monkeypatch.delattr(pod_state, "controlling_job")
+    assert (read(second).owner, read(other).owner) == (job, None)
 
 
 def test_a_snapshot_is_the_same_from_remembered_pods() -> None:

@@ -40,7 +40,7 @@ from di_operator.cluster.informer_state import (
     transform_pod,
 )
 from di_operator.cluster.packed import Packed
-from di_operator.lifecycle.observed.pods import PodCache
+from di_operator.lifecycle.observed.pod_cache import PodCache
 from di_operator.process.controller import JobKey
 
 Object = dict[str, Any]

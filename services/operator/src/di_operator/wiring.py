@@ -39,7 +39,7 @@ from di_operator.config import Config
 from di_operator.job_secrets.key import SecretKey
 from di_operator.job_tasks.duties import job_task_duties
 from di_operator.leadership.election import Election, SoleReplica
-from di_operator.lifecycle.observed.pods import PodCache
+from di_operator.lifecycle.observed.pod_cache import PodCache
 from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.lifecycle.observed.suspect_nodes import SuspectNodes
 from di_operator.lifecycle.vocabulary.decision import Settings

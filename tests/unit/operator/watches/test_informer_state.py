@@ -21,7 +21,8 @@ from di_operator.cluster.informer_state import (
     InformerState,
     index_job,
 )
-from di_operator.lifecycle.observed.pods import Pod, PodCache
+from di_operator.lifecycle.observed.pod_cache import PodCache
+from di_operator.lifecycle.observed.pods import Pod
 from di_operator.process.controller import JobKey
 from tests.unit.operator.bodies import Object, controlled, pod
 

@@ -52,9 +52,9 @@ from di_operator.cluster.packed import Packed, json_text
 from di_operator.cluster.pod_specs import node_in, of_others
 from di_operator.cluster.settled_jobs import SettledJobs
 from di_operator.lifecycle.observed.blockers import unprepared, unscheduled
-from di_operator.lifecycle.observed.pod_state import told_rank
+from di_operator.lifecycle.observed.pod_cache import PodCache
+from di_operator.lifecycle.observed.pod_state import SharedOwners, told_rank
 from di_operator.lifecycle.observed.pods import (
-    PodCache,
     is_read_condition,
     refusal_of,
 )
@@ -105,6 +105,7 @@ _POD_NOTES = (
 _POD_STATUS = ("phase", "reason", "message", "nominatedNodeName")
 # Parts of equal pods that are remembered to share them; pods of different jobs share little.
 _SHARED_PARTS = 4096
+_SHARED_OWNERS = 1024
 
 
 def transform(body: dict[str, Any]) -> dict[str, Any]:
@@ -152,17 +153,19 @@ def _goes_on(job: Mapping[str, Any]) -> bool:
 def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
     """Keep the fields of a pod that decisions read: with fifty thousand pods every field counts."""
     metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
+    is_pending = (status.get("phase") or "Pending") == "Pending"
     kept = {key: metadata[key] for key in _POD_METADATA if key in metadata}
-    for shared in ("namespace", "ownerReferences"):
-        if shared in kept:
-            kept[shared] = _shared(kept[shared])
+    if "namespace" in kept:
+        kept["namespace"] = _text(kept["namespace"])
+    if "ownerReferences" in kept:
+        kept["ownerReferences"] = _shared(kept["ownerReferences"])
     if "deletionTimestamp" in kept and metadata.get("finalizers"):
         kept["finalizers"] = metadata["finalizers"]
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     name = kept["name"]
     kept["labels"] = {
         # The label with its own name is the only one that no other pod shares.
-        key: name if labels[key] == name else _shared(labels[key])
+        key: name if labels[key] == name else _text(labels[key])
         for key in _POD_LABELS
         if key in labels
     }
@@ -178,10 +181,10 @@ def transform_pod(body: dict[str, Any]) -> dict[str, Any]:
             **({"priority": spec["priority"]} if spec.get("priority") else {}),
             **container_specs(spec, told_rank(body), kept["annotations"]),
         }
-        if is_ignored(body) and "creationTimestamp" in metadata:
+        if is_pending and is_ignored(body) and "creationTimestamp" in metadata:
             kept["creationTimestamp"] = metadata["creationTimestamp"]
             placed |= scheduling_part(body)
-    init = list(running_init_containers(body))
+    init = list(running_init_containers(body)) if is_pending else []
     return {
         "metadata": kept,
         "spec": _shared(placed),
@@ -211,6 +214,7 @@ def _shared(part: Any) -> Any:
 
 
 _text = lru_cache(maxsize=_SHARED_PARTS)(str)
+_owner_of = SharedOwners(size=_SHARED_OWNERS)
 
 
 @lru_cache(maxsize=_SHARED_PARTS)
@@ -464,16 +468,14 @@ class InformerState:
         a pod.
         """
         count = self._caches[PODS].count(INDEX_JOB, index_value(*key))
-        if "deletionTimestamp" not in pod["metadata"] and self._read_pod.is_ahead(
-            self._read_pod(pod)
-        ):
+        if "deletionTimestamp" not in pod["metadata"] and self._read_pod.is_ahead(pod):
             return min(AHEAD_MAX, max(AHEAD_MIN, count * AHEAD_PER_POD))
         return min(SETTLE_MAX, count * SETTLE_PER_POD) if count > SETTLE_ABOVE else 0.0
 
 
 def _jobs_of(body: Mapping[str, Any]) -> Iterable[str]:
     """Return the names of the jobs that control an object, or that its label names."""
-    owner = controlling_job(body)
+    owner = _owner_of(body)
     controlling = owner.get("name") if owner is not None else None
     labelled = (body["metadata"].get("labels") or {}).get(LABEL_JOB)
     if controlling == labelled and isinstance(labelled, str):

@@ -71,8 +71,8 @@ def read_snapshot(
     """Return the snapshot of a job, with those objects of its namespace that it controls.
 
     ``read`` is usually :meth:`~di_operator.lifecycle.observed.specs.SpecCache.examine`,
-    ``read_pod`` a :class:`~di_operator.lifecycle.observed.pods.PodCache`. Never raises for user
-    input.
+    ``read_pod`` a :class:`~di_operator.lifecycle.observed.pod_cache.PodCache`. Never raises for
+    user input.
     """
     metadata = job["metadata"]
     status = Status.read(job.get("status"))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from di_api.names import ENV_RANK
+from di_api.ownership import controlling_job
 from di_api.pods.main_container import phase_of, was_rejected
 from di_operator.builders.pinning import node_of
 from di_operator.lifecycle.observed.blockers import Blocker, find_blocker
@@ -15,6 +17,8 @@ from di_operator.lifecycle.observed.in_place import failures_in, is_down
 
 READY: Final = "Ready"
 _NUMBER: Final = re.compile("[0-9]{1,5}")
+_MOST_NUMBERS: Final = 4096
+"""Texts of which the number is remembered: the ranks of the largest job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +81,33 @@ class SharedStates:
         return state
 
 
+class SharedOwners:
+    """Reads the controlling job of objects, and of those with the identical references once.
+
+    A cache keeps one list of references for all pods of a job.
+    """
+
+    def __init__(self, *, size: int) -> None:
+        """Remember `size` lists of references."""
+        self._size = size
+        self._known: dict[int, tuple[Mapping[str, Any] | None, object]] = {}
+
+    def __call__(self, found: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return what `controlling_job` does; the references must not be modified later."""
+        references = found["metadata"].get("ownerReferences")
+        if references is None:
+            return None
+        key = id(references)
+        if (known := self._known.get(key)) is not None:
+            return known[0]
+        owner = controlling_job(found)
+        # The references are kept as long as their number is used.
+        self._known[key] = owner, references
+        if len(self._known) > self._size:
+            del self._known[next(iter(self._known))]
+        return owner
+
+
 def told_rank(raw: Mapping[str, Any]) -> int | None:
     """Return the rank in the environment of a pod's first container, None if it has none."""
     containers = (raw.get("spec") or {}).get("containers") or ()
@@ -100,4 +131,9 @@ def as_number(text: object) -> int | None:
     """Return the number that a text is; None if it is none, or has more digits than any job has
     pods.
     """
-    return int(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None
+    return _number_in(text) if isinstance(text, str) else None
+
+
+@lru_cache(maxsize=_MOST_NUMBERS)
+def _number_in(text: str) -> int | None:
+    return int(text) if _NUMBER.fullmatch(text) else None

@@ -12,7 +12,6 @@ from di_api.names import (
     ANNOTATION_REPLICA_ATTEMPT,
     ANNOTATION_RESTART_ATTEMPT,
     ANNOTATION_TASK_REPLICAS,
-    LABEL_JOB,
     LABEL_STANDBY,
     LABEL_TASK_NAME,
     MARKED,
@@ -31,12 +30,10 @@ from di_operator.lifecycle.observed.in_place import last_failure
 from di_operator.lifecycle.observed.pod_state import (
     READY,
     PodState,
-    SharedStates,
     as_number,
     is_true,
 )
 from di_operator.lifecycle.observed.stalled import Stalled, find_stalled
-from di_operator.lifecycle.observed.task_stages import TaskStages
 from di_operator.lifecycle.vocabulary.failure_rules import Signs, matching_rule
 from di_operator.lifecycle.vocabulary.rules import Case, Part, Seen, Then, rule_for
 from di_operator.lifecycle.vocabulary.timestamps import parse_time
@@ -51,8 +48,6 @@ _MAX_REASON = 1024
 MAX_LAST_WORDS: Final = 512
 """Maximum number of characters of a failed container's log tail."""
 _SHOWN_LINES: Final = 3
-_MOST_STATES: Final = 4096
-"""States of pods that are remembered: all tasks of some hundred jobs have fewer."""
 
 
 def is_read_condition(condition: Mapping[str, Any], *, has_failed: bool) -> bool:
@@ -145,7 +140,12 @@ class Pod:
     raw: Mapping[str, Any]
 
     @classmethod
-    def read(cls, raw: Mapping[str, Any], state: PodState | None = None) -> Pod:
+    def read(
+        cls,
+        raw: Mapping[str, Any],
+        state: PodState | None = None,
+        owner_of: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = controlling_job,
+    ) -> Pod:
         """Read a pod as the API server returns it; `state` is its own, if it is known."""
         metadata: Mapping[str, Any] = raw["metadata"]
         annotations: Mapping[str, Any] = metadata.get("annotations") or {}
@@ -156,7 +156,7 @@ class Pod:
             name=metadata["name"],
             namespace=metadata.get("namespace", ""),
             uid=metadata.get("uid", ""),
-            owner=controlling_job(raw),
+            owner=owner_of(raw),
             resource_version=metadata.get("resourceVersion", ""),
             phase=state.phase,
             has_begun=state.has_begun,
@@ -306,60 +306,6 @@ class Answers:
                 return Then.RENEW
             case _:
                 return Then.RESTART
-
-
-class PodCache:
-    """A PodReader that caches a number of pods by UID; the oldest entries are dropped first.
-
-    Objects are replaced and never modified, so a pod that is the same object as before has the
-    same facts. To read all pods of a large job again in each reconcile would take longer than the
-    decision.
-    """
-
-    def __init__(self, *, size: int) -> None:
-        self._size = size
-        self._pods: dict[str, Pod] = {}
-        self._state_of = SharedStates(size=_MOST_STATES)
-        self._stages = TaskStages()
-
-    def __call__(self, raw: Mapping[str, Any]) -> Pod:
-        """Return the facts of a pod."""
-        uid = raw["metadata"].get("uid", "")
-        known = self._pods.get(uid)
-        if known is not None and known.raw is raw:
-            return known
-        pod = Pod.read(raw, self._state_of(raw))
-        self._pods[uid] = pod
-        self._stages.add(_task_key(pod), pod.stage)
-        if known is not None:
-            self._stages.remove(_task_key(known), known.stage)
-        elif len(self._pods) > self._size:
-            self._forget(next(iter(self._pods)))
-        return pod
-
-    def is_ahead(self, pod: Pod) -> bool:
-        """Return whether a remembered pod of the same task is at an earlier stage than `pod`."""
-        return self._stages.is_ahead(_task_key(pod), pod.stage)
-
-    def follow(self, kind: str, raw: Mapping[str, Any]) -> None:
-        """Read a changed pod ahead of the next reconcile, or drop a deleted one.
-
-        A subscriber of a watch cache.
-        """
-        if kind == "DELETED":
-            self._forget(raw["metadata"].get("uid", ""))
-        else:
-            self(raw)
-
-    def _forget(self, uid: str) -> None:
-        if (pod := self._pods.pop(uid, None)) is not None:
-            self._stages.remove(_task_key(pod), pod.stage)
-
-
-def _task_key(pod: Pod) -> tuple[str, str | None, str | None]:
-    """Return what names the task of a pod by its labels."""
-    labels = pod.raw["metadata"].get("labels") or {}
-    return pod.namespace, labels.get(LABEL_JOB), labels.get(LABEL_TASK_NAME)
 
 
 def first_failed(pods: Iterable[Pod]) -> Pod:
