@@ -130,6 +130,26 @@ def test_usage_divides_what_the_history_has(writer: Writer, ask: Ask) -> None:
     assert groups("task") == [("learner", 13.0), ("engine", 9.0)]
 
 
+def test_a_manifest_of_another_shape_costs_its_own_job_alone(writer: Writer, ask: Ask) -> None:
+    manifests = {
+        "u1": {"spec": {"scheduling": {"queue": "volcano"}}},
+        "u2": {"metadata": {"labels": None}, "spec": {"tasks": "learner"}},
+    }
+    writer.write(
+        [
+            *(seen(uid, name=uid) for uid in manifests),
+            *(replace(placement(uid, T0, T0 + HOUR), job=uid) for uid in manifests),
+            *(
+                Revision(job=uid, number=1, at=T0, who="", manifest=json.dumps(each).encode())
+                for uid, each in manifests.items()
+            ),
+        ]
+    )
+    _, found = ask(by="queue", split="useful")
+    queues = {each["queue"]: each["gpuHours"] for each in found["usage"]}
+    assert queues == {"rl/volcano": 1.0, "": 1.0}
+
+
 def test_usage_of_months_has_a_row_for_each(writer: Writer, ask: Ask) -> None:
     writer.write([seen(), placement("a", T0 - 40 * DAY)])
     _, found = ask(since="2025-12-31T00:00:00Z", every="month")

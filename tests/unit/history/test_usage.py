@@ -14,7 +14,7 @@ from di_history.store.usage import Asked, user_of
 from di_history.usage.prices import Prices
 from di_history.usage.states import Span, State, spans
 from di_history.usage.sums import By, Held, Job, clipped, months, total, usage
-from di_history.usage.useful import Reports, Use, reports_of
+from di_history.usage.useful import Report, Reports, Use, reports_of
 from di_service.problems import Malformed
 from tests.integration.history_records import T0
 
@@ -86,7 +86,7 @@ def _timelines(draw: st.DrawFn) -> list[Object]:
     return found
 
 
-class Report(NamedTuple):
+class Sent(NamedTuple):
     """One report, in seconds."""
 
     at: int
@@ -96,14 +96,16 @@ class Report(NamedTuple):
     stale: float = 0.0
 
 
-def _stored(reports: list[Report]) -> Reports:
+def _stored(reports: list[Sent]) -> Reports:
     return reports_of(
         [1000 * each.at for each in reports],
         [
-            {
-                **{"step": each.step, "learnerWaitFrac": each.learner_waits},
-                **{"collectorWaitFrac": each.collector_waits, "staleFrac": each.stale},
-            }
+            Report(
+                step=each.step,
+                learner_wait_frac=each.learner_waits,
+                collector_wait_frac=each.collector_waits,
+                stale_frac=each.stale,
+            )
             for each in reports
         ],
     )
@@ -117,7 +119,7 @@ _reports = st.lists(
     ),
     max_size=8,
     unique_by=lambda each: each[0],
-).map(lambda found: [Report(*each) for each in sorted(found)])
+).map(lambda found: [Sent(*each) for each in sorted(found)])
 
 
 def _state_at(timeline: list[Object], second: int) -> State:
@@ -138,9 +140,7 @@ def _state_at(timeline: list[Object], second: int) -> State:
     return state
 
 
-def _uses_at(
-    states: list[State], reports: list[Report], second: int, task: str
-) -> dict[Use, float]:
+def _uses_at(states: list[State], reports: list[Sent], second: int, task: str) -> dict[Use, float]:
     """The uses in the second that begins then, as the documentation defines them."""
     state = states[second]
     if state is not State.RUNNING:
@@ -185,7 +185,7 @@ def test_sums_equal_a_count_of_every_second(
 
 @given(pods=_pods, timeline=_timelines(), reports=_reports)
 def test_uses_equal_a_count_of_every_second(
-    pods: list[Held], timeline: list[Object], reports: list[Report]
+    pods: list[Held], timeline: list[Object], reports: list[Sent]
 ) -> None:
     timeline = [
         each for each in timeline if each.get("phase") not in ("Restarting", "Rescheduling")
@@ -218,18 +218,18 @@ def test_work_that_a_failure_undid_is_lost() -> None:
         Span(since=1_000_000, until=1_100_000, state=State.REPLACING),
         Span(since=1_100_000, until=2_000_000, state=State.RUNNING),
     ]
-    reports = [Report(at=at, step=at / 10) for at in range(100, 1000, 100)]
-    resumed = [*reports, Report(at=1200, step=61.0), Report(at=1300, step=70.0)]
+    reports = [Sent(at=at, step=at / 10) for at in range(100, 1000, 100)]
+    resumed = [*reports, Sent(at=1200, step=61.0), Sent(at=1300, step=70.0)]
     pod = Held(job="a", node="n", task="worker", kind="", gpus=2, since=0, until=2_000_000)
 
-    def lost(seen: list[Report]) -> float:
+    def lost(seen: list[Sent]) -> float:
         jobs = {"a": Job(namespace="rl", name="a", spans=known, reports=_stored(seen))}
         return total([pod], jobs).by_use()[Use.LOST] / 1000
 
     # The report of step 60 came at 600.
     assert lost(resumed) == 2 * (100 + 400)
-    assert lost([*reports, Report(at=1200, step=90.0)]) == 2 * 100
-    assert lost([*reports, Report(at=1200, step=0.0)]) == 2 * (100 + 1000)
+    assert lost([*reports, Sent(at=1200, step=90.0)]) == 2 * 100
+    assert lost([*reports, Sent(at=1200, step=0.0)]) == 2 * (100 + 1000)
     assert lost(reports) == 2 * 100
 
 
@@ -323,11 +323,11 @@ def test_an_ambiguous_author_is_not_known(who: str, name: str) -> None:
 
 
 def test_shares_of_a_report_are_within_bounds() -> None:
-    values = {"learnerWaitFrac": 1.5, "staleFrac": -1.0, "collectorWaitFrac": float("nan")}
-    found = reports_of([1], [values])
+    report = Report(learner_wait_frac=1.5, stale_frac=-1.0, collector_wait_frac=float("nan"))
+    found = reports_of([1], [report])
     assert (found.learner_waits, found.stale, found.collector_waits) == ([1.0], [0.0], [0.0])
 
 
 def test_reports_are_put_in_order_of_time() -> None:
-    found = reports_of([2, 3, 1], [{"step": 2.0}, {"step": 3.0}, {"step": 1.0}])
+    found = reports_of([2, 3, 1], [Report(step=each) for each in (2.0, 3.0, 1.0)])
     assert (found.at, found.step) == ([1, 2, 3], [1.0, 2.0, 3.0])

@@ -165,4 +165,4 @@ def _shown(found: Usage, asked: Asked, prices: Prices) -> Object:
 
 
 def _hours(time: int) -> float:
-    return round(time / HOUR, _DECIMALS)
+    return round(time / HOUR, _DECIMALS) if time else 0.0

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
 import orjson
+from msgspec import DecodeError, Struct, field
+from msgspec.json import Decoder
 from sqlalchemy import Engine, Select, Text, cast, func, or_, select
 
-from di_api.field_error import items, mapping
 from di_api.names import LABEL_QUEUE, LABEL_SWEEP
 from di_history.packing import unpack
 from di_history.records import EntryKind, Millis
@@ -20,13 +21,14 @@ from di_history.store.reader import ORDER, in_order
 from di_history.store.tables import entries, jobs, placements, revisions, samples
 from di_history.usage.states import spans
 from di_history.usage.sums import By, Held, Job
-from di_history.usage.useful import NO_REPORTS, Reports, reports_of
+from di_history.usage.useful import NO_REPORTS, Report, Reports, reports_of
 
 MOST_PODS: Final = 500_000
 """Pods of one answer; more would hold too much memory and time."""
 _AT_ONCE: Final = 5_000
 _JOBS_AT_ONCE: Final = 32
 """Jobs whose reports are in memory as text; each can have megabytes."""
+_REPORTS: Final = Decoder(list[Report])
 _AUTHOR: Final = re.compile(r"([^()]+) \([^()]+\)")
 """`user (program)`, as revisions have it; with more parentheses it is ambiguous."""
 _STATES: Final = tuple(each.value for each in (EntryKind.PHASE, EntryKind.GAP, EntryKind.DELETED))
@@ -82,8 +84,8 @@ def read_usage(engine: Engine, asked: Asked) -> tuple[list[Held], dict[str, Job]
                 task,
                 kind or "",
                 gpus,
-                since=max(since, asked.since),
-                until=asked.until if until is None else min(until, asked.until),
+                max(since, asked.since),
+                asked.until if until is None else min(until, asked.until),
             )
         )
     if len(held) > MOST_PODS:
@@ -141,7 +143,7 @@ def _reports(engine: Engine, uids: Any, asked: Asked) -> Iterator[tuple[str, Rep
     )
     for uid, times, values in _rows(engine, query, at_once=_JOBS_AT_ONCE):
         # Databases promise no order within a group.
-        yield uid, reports_of(orjson.loads(f"[{times}]"), orjson.loads(f"[{values}]"))
+        yield uid, reports_of(orjson.loads(f"[{times}]"), _REPORTS.decode(f"[{values}]"))
 
 
 def _users(engine: Engine, uids: Any) -> Iterator[tuple[str, str]]:
@@ -165,21 +167,56 @@ def _facts(engine: Engine, uids: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         newest, (newest.c.job == revisions.c.job) & (newest.c.number == revisions.c.number)
     )
     for uid, manifest in _rows(engine, query):
-        yield uid, _of_manifest(mapping(orjson.loads(unpack(manifest))))
+        yield uid, _of_manifest(unpack(manifest))
 
 
-def _of_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    labels = mapping(mapping(manifest.get("metadata")).get("labels"))
-    spec = mapping(manifest.get("spec"))
-    volcano = mapping(spec.get("scheduling")).get("queue")
-    tasks = [mapping(each) for each in items(spec.get("tasks"))]
+class _Labels(Struct):
+    queue: str = field(name=LABEL_QUEUE, default="")
+    sweep: str = field(name=LABEL_SWEEP, default="")
+
+
+class _Metadata(Struct):
+    labels: _Labels | None = None
+
+
+class _Scheduling(Struct):
+    queue: str | None = None
+
+
+class _Task(Struct):
+    type: str | None = None
+    name: str | None = None
+
+
+class _Spec(Struct):
+    scheduling: _Scheduling | None = None
+    tasks: list[_Task] | None = None
+
+
+class _Manifest(Struct):
+    """What counts of a manifest; the rest, such as templates of pods, is skipped unread."""
+
+    metadata: _Metadata | None = None
+    spec: _Spec | None = None
+
+
+_MANIFESTS: Final = Decoder(_Manifest)
+
+
+def _of_manifest(raw: bytes) -> dict[str, Any]:
+    """Return queue, sweep and roles; nothing for a manifest of another shape, which can have come
+    past a disabled webhook.
+    """
+    try:
+        manifest = _MANIFESTS.decode(raw)
+    except DecodeError:
+        return {}
+    labels = (manifest.metadata and manifest.metadata.labels) or _Labels()
+    spec = manifest.spec or _Spec()
     return {
-        "queue": str(labels.get(LABEL_QUEUE) or volcano or ""),
-        "sweep": str(labels.get(LABEL_SWEEP) or ""),
-        "roles": {
-            str(each.get("name") or each.get("type") or ""): str(each.get("type") or "")
-            for each in tasks
-        },
+        "queue": labels.queue or (spec.scheduling and spec.scheduling.queue) or "",
+        "sweep": labels.sweep,
+        "roles": {each.name or each.type or "": each.type or "" for each in spec.tasks or ()},
     }
 
 

@@ -52,15 +52,16 @@ def spans(timeline: Sequence[Object], until: Millis) -> list[Span]:
         timeline: its entries of the kinds `phase`, `gap` and `deleted`, in order of time.
         until: the last phase of a job that exists lasts until then.
     """
-    phases = [each for each in timeline if each["kind"] == EntryKind.PHASE]
-    gaps = [
-        (each["from"], each["at"])
-        for each in timeline
-        if each["kind"] == EntryKind.GAP and each["from"] < each["at"]
-    ]
+    phases: list[Object] = []
+    gaps: list[tuple[Millis, Millis]] = []
     for each in timeline:
-        if each["kind"] == EntryKind.DELETED:
+        kind = each["kind"]
+        if kind == EntryKind.PHASE:
+            phases.append(each)
+        elif kind == EntryKind.DELETED:
             until = min(until, each.get("after", each["at"]))
+        elif kind == EntryKind.GAP and each["from"] < each["at"]:
+            gaps.append((each["from"], each["at"]))
     found: list[Span] = []
     for number, entry in enumerate(phases):
         after = phases[number + 1] if number + 1 < len(phases) else None

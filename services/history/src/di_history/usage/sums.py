@@ -17,7 +17,6 @@ K = TypeVar("K")
 
 HOUR: Final = 3_600_000
 _DECEMBER: Final = 12
-_NOTHING: Final = Spent()
 _OF_RUNNING: Final = (Use.WAITING, Use.STALE, Use.LOST)
 """The uses that `Spent` has, in its order."""
 
@@ -56,14 +55,14 @@ class Held(NamedTuple):
         return self.gpus * (self.until - self.since)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Job:
     """A job with the properties that group its pods; an empty one is not known, or absent.
 
     Attributes:
         roles: type of each task, by its name.
         spans: its known states, as returned by `di_history.usage.states.spans`.
-        tracks: what was computed from both, by role.
+        track: what was computed from both; None: nothing yet.
     """
 
     namespace: str
@@ -74,16 +73,13 @@ class Job:
     roles: Mapping[str, str] = field(default_factory=dict)
     spans: Sequence[Span] = ()
     reports: Reports = NO_REPORTS
-    tracks: dict[str, Track] = field(default_factory=dict)
+    track: Track | None = None
 
     def spent(self, held: Held) -> Spent:
         """Return what the running time of a pod was spent on, for one GPU."""
-        if not self.reports.at:
-            return _NOTHING
-        role = self.roles.get(held.task, held.task)
-        if role not in self.tracks:
-            self.tracks[role] = Track(self.spans, self.reports, role)
-        return self.tracks[role].spent(held.since, held.until)
+        if self.track is None:
+            self.track = Track(self.spans, self.reports)
+        return self.track.spent(self.roles.get(held.task, held.task), held.since, held.until)
 
 
 _GROUPS: Final[Mapping[By, Callable[[Held, Job], str]]] = {
@@ -126,7 +122,7 @@ class Usage:
             return
         self.gpu_time += total
         self.by_kind[held.kind] += total
-        left, is_running, by_state = total, False, self.by_state
+        left, by_state = total, self.by_state
         # Written out: the answers about a month spend most of their time here.
         for since, until, state in job.spans:
             if since >= last:
@@ -138,9 +134,8 @@ class Usage:
             )
             left -= amount
             by_state[state] += amount
-            is_running = is_running or state is State.RUNNING
         by_state[State.NOT_KNOWN] += left
-        if is_running:
+        if job.reports.at:
             for use, time in zip(_OF_RUNNING, job.spent(held), strict=True):
                 if time:
                     self.of_running[use] += round(time * gpus)

@@ -11,8 +11,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from operator import itemgetter
+from operator import itemgetter, sub
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from di_api.spec.task import TaskType
 from di_history.records import Millis
@@ -69,57 +71,62 @@ class Spent(NamedTuple):
 
 
 class Track:
-    """The sums of what the running time of one role was spent on, up to any time.
+    """The sums of what the running time of a job was spent on by each role, up to any time.
 
     Args:
         spans: of the job, in order.
         reports: of the job.
-        role: type of the task.
     """
 
-    def __init__(self, spans: Sequence[Span], reports: Reports, role: str) -> None:
+    def __init__(self, spans: Sequence[Span], reports: Reports) -> None:
         self._times = times = list[Millis]()
-        self._sums = sums = list[tuple[float, float, float]]()
-        if role == TaskType.EVALUATOR:
-            return
+        self._sums = sums = list[tuple[float, float, float, float]]()
         undone = list(_undone(spans, reports))
-        is_collector = role == TaskType.COLLECTOR
-        arrived = reports.at
-        waits = reports.collector_waits if is_collector else reports.learner_waits
-        discarded = reports.stale if is_collector else [0.0] * len(arrived)
-        waiting = stale = lost = 0.0
+        arrived, discarded = reports.at, reports.stale
+        learner_waits, collector_waits = reports.learner_waits, reports.collector_waits
+        learner = collector = stale = lost = 0.0
+        # One pass for all roles: the answers about a month spend much of their time here.
         for span in spans:
             if span.state is not State.RUNNING:
                 continue
             begin = span.since
             times.append(begin)
-            sums.append((waiting, stale, lost))
+            sums.append((learner, collector, stale, lost))
             # The next report of the span describes a time, or else its last report.
             place, after = bisect_right(arrived, begin), bisect_right(arrived, span.until)
-            has_reports = place < after
+            has_reports, last_place = place < after, after - 1
             for end in _ends(span, arrived[place:after], undone):
                 time = end - begin
-                while place < after - 1 and arrived[place] < end:
+                while place < last_place and arrived[place] < end:
                     place += 1
                 if undone and any(first <= begin and end <= last for first, last in undone):
                     lost += time
                 elif has_reports:
-                    waited = time * waits[place]
-                    waiting += waited
+                    learner += time * learner_waits[place]
+                    waited = time * collector_waits[place]
+                    collector += waited
                     stale += (time - waited) * discarded[place]
                 times.append(end)
-                sums.append((waiting, stale, lost))
+                sums.append((learner, collector, stale, lost))
                 begin = end
 
-    def spent(self, since: Millis, until: Millis) -> Spent:
-        """Return what the time of a pod was spent on."""
-        first, last = self._until(since), self._until(until)
-        return Spent(last[0] - first[0], last[1] - first[1], last[2] - first[2])
+    def spent(self, role: str, since: Millis, until: Millis) -> Spent:
+        """Return what the time of a pod was spent on.
 
-    def _until(self, at: Millis) -> tuple[float, float, float]:
+        Args:
+            role: type of its task.
+        """
+        if role == TaskType.EVALUATOR:
+            return Spent()
+        learner, collector, stale, lost = map(sub, self._until(until), self._until(since))
+        if role == TaskType.COLLECTOR:
+            return Spent(collector, stale, lost)
+        return Spent(learner, 0.0, lost)
+
+    def _until(self, at: Millis) -> tuple[float, float, float, float]:
         times = self._times
         if not times or at <= times[0]:
-            return 0.0, 0.0, 0.0
+            return 0.0, 0.0, 0.0, 0.0
         place = min(bisect_right(times, at), len(times) - 1)
         first, last = times[place - 1], times[place]
         before, after = self._sums[place - 1], self._sums[place]
@@ -130,28 +137,37 @@ class Track:
             before[0] + (after[0] - before[0]) * part,
             before[1] + (after[1] - before[1]) * part,
             before[2] + (after[2] - before[2]) * part,
+            before[3] + (after[3] - before[3]) * part,
         )
 
 
-def reports_of(at: Sequence[Millis], values: Sequence[Mapping[str, float]]) -> Reports:
+class Report(Struct, frozen=True, gc=False, rename="camel"):
+    """The numbers of one report that count here."""
+
+    step: float | None = None
+    learner_wait_frac: float = 0.0
+    collector_wait_frac: float = 0.0
+    stale_frac: float = 0.0
+
+
+def reports_of(at: Sequence[Millis], found: Sequence[Report]) -> Reports:
     """Return what counts of reports in any order; shares outside 0 to 1 are cut."""
     # Most are in order, which costs less to find out than a sort of the pairs.
     if at != (ordered := sorted(at)):
-        values = [each for _, each in sorted(zip(at, values, strict=True), key=itemgetter(0))]
+        found = [each for _, each in sorted(zip(at, found, strict=True), key=itemgetter(0))]
         at = ordered
     return Reports(
         at=at,
-        step=[each.get("step") for each in values],
-        learner_waits=_shares(values, "learnerWaitFrac"),
-        collector_waits=_shares(values, "collectorWaitFrac"),
-        stale=_shares(values, "staleFrac"),
+        step=[each.step for each in found],
+        learner_waits=_shares([each.learner_wait_frac for each in found]),
+        collector_waits=_shares([each.collector_wait_frac for each in found]),
+        stale=_shares([each.stale_frac for each in found]),
     )
 
 
-def _shares(values: Iterable[Mapping[str, float]], name: str) -> list[float]:
-    found = [each.get(name, 0.0) for each in values]
+def _shares(values: Iterable[float]) -> list[float]:
     # NaN counts as 0.
-    return [each if 0.0 <= each <= 1.0 else (1.0 if each > 1.0 else 0.0) for each in found]
+    return [each if 0.0 <= each <= 1.0 else (1.0 if each > 1.0 else 0.0) for each in values]
 
 
 def _ends(
