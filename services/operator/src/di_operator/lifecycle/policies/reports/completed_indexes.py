@@ -18,8 +18,8 @@ def report_completed(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Rep
 
     They are written with the counts: the pods of a job end one after the other, and a write for
     each would cost the API server more than the pods did. A new index is only urgent if its pod is
-    being deleted, or if the pod can lose its place to an allocator or a queue: nothing but the
-    memory of this process has the index then.
+    being deleted, or can lose its place to an allocator or a queue. Nothing but the memory of this
+    process has the index then.
     """
     before = snapshot.status
     if snapshot.spec is None:
