@@ -10,6 +10,7 @@ from typing import Final
 
 from di_kube.config import KubeConfig
 from di_local.addresses import Network
+from di_local.pods.environment import REPORT_SECONDS
 from di_server.config import load_config
 from di_server.main import load
 
@@ -28,6 +29,7 @@ async def di_server(network: Network, kube: KubeConfig) -> AsyncIterator[None]:
             # Every user of this machine can use the address of a pod: addresses prove nothing.
             "DI_SERVER_AUTH": "required",
             "DI_SERVER_WATCH_NODES": "false",
+            "DI_SERVER_REPORT_SECONDS": str(REPORT_SECONDS),
         },
     )
     serving = load(settings=config, kube_config=kube)

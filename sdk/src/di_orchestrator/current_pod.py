@@ -24,7 +24,7 @@ from di_orchestrator.training_run.gpus import IdleGpus
 from di_orchestrator.training_run.heartbeats import MOST_PODS, USUAL_SECONDS, Heartbeats
 from di_orchestrator.training_run.report import misspelt
 from di_orchestrator.training_run.rescaling import Rescaling
-from di_orchestrator.training_run.sender import Sender
+from di_orchestrator.training_run.sender import Sender, interval_of
 
 REPORT_SECONDS = 15.0
 """Seconds for which one report is retried; the next one contains more."""
@@ -242,7 +242,7 @@ def training(
     found = connection(here)
     if found is not None and (here.is_first_process if reports is None else reports):
         client = Client(*found)
-        sender = Sender(_reporting(*found, task=here.task))
+        sender = Sender(_reporting(*found, task=here.task), interval=interval_of(os.environ))
         rescaling = Rescaling(
             lambda count: client.scale(samples_from, to=count),
             lambda: client.replicas().get(samples_from),
@@ -277,7 +277,7 @@ def sender() -> Sender | None:
     found = connection(here)
     if found is None or not here.is_first_process:
         return None
-    return Sender(_reporting(*found, task=here.task))
+    return Sender(_reporting(*found, task=here.task), interval=interval_of(os.environ))
 
 
 def is_training() -> bool:

@@ -12,6 +12,8 @@ import pytest
 
 from di_api.spec import Framework
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS
+from di_local.pods.environment import REPORT_SECONDS
+from di_orchestrator.training_run.sender import interval_of
 from tests.unit.local.machine import FOR_EVER, Machine, job, played, task
 
 
@@ -48,6 +50,8 @@ async def test_pods_get_their_rank_and_the_addresses_of_others(here: Machine) ->
     assert all(node.startswith("127.") for node in nodes)
     assert told[1]["DI_COLLECTOR_NODES"].split(",") == nodes[1:]
     assert told[1]["HOSTNAME"] == "tiny-collector-1"
+    # Of this variable, the interval of a pod's reports.
+    assert interval_of(told[0]) == REPORT_SECONDS
 
 
 @played

@@ -12,6 +12,8 @@ import pytest
 from di_kube.config import KubeConfig
 from di_local import server
 from di_local.addresses import Network
+from di_local.pods.environment import REPORT_SECONDS
+from di_server.config import Config
 from di_service.serving.worker import Serving
 from tests.waiting import wait_until
 
@@ -35,7 +37,8 @@ def test_a_waiting_request_does_not_keep_di_server_running(monkeypatch: pytest.M
     # What a request that waits holds: a thread that Python joins before it ends.
     waiting = threading.Thread(target=draining.wait)
 
-    def load(**_: Any) -> Serving:
+    def load(*, settings: Config, **_: Any) -> Serving:
+        assert settings.report_seconds == REPORT_SECONDS
         waiting.start()
         front: Any = _Front()
         return Serving(grace=5.0, front=front, on_drain=draining.set)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from di_orchestrator.errors import Refused, Unreachable
-from di_orchestrator.training_run.sender import Sender
+from di_orchestrator.errors import BadEnvironment, Refused, Unreachable
+from di_orchestrator.training_run.sender import INTERVAL_SECONDS, Sender, interval_of
 
 
 class Slow:
@@ -88,3 +88,11 @@ def test_a_failed_report_is_one_warning(error: Exception, caplog: pytest.LogCapt
         assert sender.close(10)
     assert len(tried) == 5
     assert len(caplog.records) == 1
+
+
+def test_a_local_run_can_shorten_the_interval_of_reports() -> None:
+    assert interval_of({}) == INTERVAL_SECONDS
+    assert interval_of({"DI_REPORT_SECONDS": "0.25"}) == 0.25
+    for bad in ("often", "0", "-1", "nan", "inf", ""):
+        with pytest.raises(BadEnvironment, match=r"DI_REPORT_SECONDS is .* should be a number"):
+            interval_of({"DI_REPORT_SECONDS": bad})

@@ -4,7 +4,8 @@ python -m tools.benchmarks.sweeps.rivals [--trials 16] [--step-seconds 0.7] [--o
 
 Each searches the same two parameters at random, with successive halving from step 2 by a third, two
 trials at a time. A step sleeps, so that a busy machine changes little. Printed are the lines that a
-user writes, the seconds from the start of the command to its end, and what was found.
+user writes, the seconds from the start of the command to its end, the steps in that time, which
+differ with the random choices, and what was found.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ from tools.prepare.environments import RL_LIBRARIES, TRACKERS
 
 ROOT: Final = Path(__file__).parents[3]
 _SCORE: Final = """
-import math, sys, time
+import math, pathlib, sys, time
+
+STEPS = pathlib.Path(__file__).with_name("steps")
 
 def score(lr, momentum, step):
+    with STEPS.open("a") as file:
+        file.write("x")
     time.sleep(SECONDS)
     top = 100 * math.exp(-((math.log10(lr) + 2) ** 2) - 4 * (momentum - 0.6) ** 2)
     return top * (1 - math.exp(-step / 8))
@@ -156,14 +161,14 @@ def main() -> None:
     parser.add_argument("--step-seconds", type=float, default=0.7)
     parser.add_argument("--only", choices=SEARCHES)
     given = parser.parse_args()
-    print("| | lines | seconds | best |\n|---|---|---|---|")
+    print("| | lines | seconds | steps | best |\n|---|---|---|---|---|")
     for name, search in SEARCHES.items():
         if given.only in (None, name):
-            seconds, best = _measured(search, given.trials, given.step_seconds)
-            print(f"| {name} | {search.lines} | {seconds:.0f} | {best:.1f} |", flush=True)
+            seconds, steps, best = _measured(search, given.trials, given.step_seconds)
+            print(f"| {name} | {search.lines} | {seconds:.0f} | {steps} | {best:.1f} |", flush=True)
 
 
-def _measured(search: Search, trials: int, step_seconds: float) -> tuple[float, float]:
+def _measured(search: Search, trials: int, step_seconds: float) -> tuple[float, int, float]:
     command = search.command()
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -183,7 +188,8 @@ def _measured(search: Search, trials: int, step_seconds: float) -> tuple[float, 
             command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
         )
         seconds = time.monotonic() - began
-        return seconds, search.best(done.stdout, folder)
+        steps = (folder / "steps").stat().st_size
+        return seconds, steps, search.best(done.stdout, folder)
 
 
 if __name__ == "__main__":

@@ -258,6 +258,9 @@ ENV_RESTORE_STEP: Final = "DI_RESTORE_STEP"
 ENV_RESTORE_FROM: Final = "DI_RESTORE_FROM"
 """Directory of the checkpoints of another trial, in learners of its copy in a sweep; they restore
 the newest one of it, unless they have saved their own."""
+ENV_REPORT_SECONDS: Final = "DI_REPORT_SECONDS"
+"""Minimum seconds between two reports of a pod in a local run, where they cost less than in a
+cluster, in which it is absent."""
 ENV_NODE_NAME: Final = "DI_NODE_NAME"
 """Name of the pod's node, in NODE_CHECK."""
 ENV_NODE_CHECK_WAIT: Final = "DI_NODE_CHECK_WAIT"

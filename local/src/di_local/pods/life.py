@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from di_api.names import ENV_REPORT_SECONDS
 from di_api.timestamps import format_time
-from di_local.pods.environment import Missing, variables, words
+from di_local.pods.environment import REPORT_SECONDS, Missing, variables, words
 from di_local.pods.mounts import Mounts
 from di_local.pods.probes import answers
 from di_local.pods.process import Process, last_words
@@ -269,6 +270,7 @@ class Life:
                 "HOSTNAME": pod["name"],
                 "DI_LOCAL_ADDRESS": self._address,
                 "DI_LOCAL_HOSTS": str(place.hosts),
+                ENV_REPORT_SECONDS: str(REPORT_SECONDS),
                 **own,
                 MARK: place.mark,
             },

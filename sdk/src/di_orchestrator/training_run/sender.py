@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from di_orchestrator.errors import DIError, Refused
+from di_orchestrator.errors import BadEnvironment, DIError, Refused
 from di_orchestrator.server.api import Advice
 from di_orchestrator.warnings_once import Warnings
 
 INTERVAL_SECONDS = 1.0
-"""Minimum seconds between two reports."""
+"""Minimum seconds between two reports in a cluster."""
 
 Report = Mapping[str, Any]
+
+
+def interval_of(environment: Mapping[str, str]) -> float:
+    """Return the minimum seconds between two reports of this pod.
+
+    Raises:
+        BadEnvironment: the variable is no number of seconds.
+    """
+    text = environment.get("DI_REPORT_SECONDS")
+    try:
+        seconds = INTERVAL_SECONDS if text is None else float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise BadEnvironment(
+            f"DI_REPORT_SECONDS is {text!r}, and should be a number of seconds above 0: di run "
+            "sets it, so the template of the job should not"
+        )
+    return seconds
 
 
 class Sender:

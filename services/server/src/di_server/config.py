@@ -76,6 +76,8 @@ class Config:
     """Sustained requests per second of one job."""
     burst: int
     """Burst of requests of one job."""
+    report_seconds: float
+    """Seconds between two writes of a job's reports, on average."""
     default_max_replicas: int
     """Maximum replicas to which a task without maxReplicas is scaled."""
     names_callers: bool
@@ -151,6 +153,11 @@ _SETTINGS: Final = (
     ),
     Setting("rate", _a_second(20.0), "requests a second that one job may send, for long"),
     Setting("burst", _at_once(40), "requests that one job may send at once"),
+    Setting(
+        "report_seconds",
+        fields.Float(load_default=1.0, validate=validate.Range(0.01, 60)),
+        "seconds between two writes of a job's reports",
+    ),
     Setting(
         "default_max_replicas",
         fields.Integer(load_default=DEFAULT_MAX_REPLICAS, validate=validate.Range(1, MAX_PODS)),

@@ -150,6 +150,7 @@ def build_app(
                 ),
                 default_max_replicas=settings.default_max_replicas,
                 names_callers=settings.names_callers,
+                report_seconds=settings.report_seconds,
                 reports_waiting=max(1, settings.threads // 2),
                 waiting=max(1, settings.threads // 4),
                 service_domain=settings.service_domain,

@@ -20,7 +20,7 @@ from di_server.jobs.profilings import MAX_BYTES, Merged, Report, merge, status_p
 from di_server.jobs.requests import profilings
 from di_server.model.references import JobRef
 from di_server.problems import NotAllowed, OutOfBounds
-from tests.unit.server.fakes import Harness, Object, job
+from tests.unit.server.fakes import Harness, Object, job, make_harness
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAGE = Path(__file__).parents[4] / "docs/how-to/teams-autoscalers.md"
@@ -83,6 +83,16 @@ def test_all_reports_together_are_bounded(harness: Harness) -> None:
     assert (status, "at most 32768 bytes" in message) == (422, True)
     assert harness.job()["status"]["profilings"].keys() == {"a"}
     assert report(harness, {"a": "small"}) == 200
+
+
+@pytest.mark.proves("rest.md#running-it/di-server-report-seconds")
+@pytest.mark.parametrize("seconds", [1.0, 0.25])
+def test_reports_of_a_job_are_written_at_the_interval_of_the_settings(seconds: float) -> None:
+    harness = make_harness(report_seconds=seconds)
+    harness.add(job())
+    began = harness.clock()
+    assert [report(harness, {"step": step}) for step in range(3)] == [200, 200, 200]
+    assert harness.clock() - began == pytest.approx(2 * seconds)
 
 
 def test_a_job_that_has_finished_or_does_not_exist_takes_no_reports(harness: Harness) -> None:

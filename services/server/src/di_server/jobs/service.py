@@ -27,7 +27,7 @@ from di_server.model.references import JobRef
 from di_server.model.tasks import check_has_tasks
 from di_server.problems import Problem
 from di_server.rest.tagged import Tagged
-from di_server.storage.coalescing import Coalescer
+from di_server.storage.coalescing import Coalescer, Pace
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
 from di_server.storage.pods import PodStore
@@ -53,6 +53,7 @@ class JobService:
         shards: StoredShards,
         default_max_replicas: int,
         names_callers: bool,
+        report_seconds: float,
         reports_waiting: int,
         waiting: int,
         service_domain: str,
@@ -66,6 +67,7 @@ class JobService:
         Args:
             default_max_replicas: limits the scaling of a task without maxReplicas.
             names_callers: whether jobs record the author of their last change.
+            report_seconds: between two writes of a job's reports, on average.
             reports_waiting: maximum number of reports that wait to be written together.
             waiting: maximum number of requests that wait for news of a process group or of pods.
             service_domain: the cluster's, for the DNS names of pods.
@@ -87,6 +89,7 @@ class JobService:
             places=threading.Semaphore(reports_waiting),
             clock=clock,
             sleep=sleep,
+            pace=Pace(interval=report_seconds),
         )
 
     def replicas(self, grant: Grant, deadline: Deadline) -> list[str]:
