@@ -22,7 +22,7 @@ def interval_of(environment: Mapping[str, str]) -> float:
     """Return the minimum seconds between two reports of this pod.
 
     Raises:
-        BadEnvironment: the variable is no number of seconds.
+        BadEnvironment: the variable has another form than a number of seconds above 0.
     """
     text = environment.get("DI_REPORT_SECONDS")
     try:
