@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from di_server.members import peers as peers_module
 from di_server.members.board import Answer
 from di_server.members.entry import HEARTBEAT, LIFETIME, MAX_SAYS, Entry
 from di_server.members.exchange import MAX_BODY, Link, News, read_news
@@ -230,6 +231,28 @@ def test_all_peers_are_asked_before_a_server_is_ready(clock: Clock) -> None:
     found[:] = _at(4)
     peers.look()
     wait_until(lambda: three.pods() == ["a-0", "a-1"], what="the new one to be notified")
+    found.clear()
+    peers.look()
+
+
+def test_news_does_not_wait_behind_a_request_without_news(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers_module, "PAUSE", 3600.0)
+    monkeypatch.setattr(peers_module, "PERIOD", 0.001)
+    one, two = Server("one", clock), Server("two", clock)
+    calls: list[bytes] = []
+
+    def answer(body: bytes) -> bytes:
+        calls.append(body)
+        return two.answer(body)
+
+    found = _at(2)
+    peers = _peers(one, lambda: found, lambda _: answer)
+    peers.look()
+    wait_until(lambda: len(calls) > 2, what="requests without news")
+    one.members.put(entry("a-0"))
+    wait_until(lambda: two.pods() == ["a-0"], what="the other one to be notified")
     found.clear()
     peers.look()
 

@@ -27,7 +27,7 @@ MAX_PEERS: Final = 16
 PERIOD: Final = 1.0
 """Seconds after which a peer is called even without news."""
 PAUSE: Final = 0.05
-"""Seconds between two requests to a peer; news in between is sent together."""
+"""Seconds after a request that sent news; further news in between is sent together."""
 LOOK_SECONDS: Final = 5.0
 """Seconds after which the addresses of peers are looked up again."""
 CALL_SECONDS: Final = 2.0
@@ -149,6 +149,7 @@ class _Follower:
 
     def _run(self) -> None:
         link, call, failed = Link(), self._connect(self._address), False
+        had_news = False
         while not self._pause.is_set():
             self._news.clear()
             more = False
@@ -172,8 +173,9 @@ class _Follower:
                 return
             self.tried = self.tried or failed or not more
             if not more:
-                self._pause.wait(PERIOD if failed else PAUSE)
-                self._news.wait(PERIOD)
+                if failed or had_news:
+                    self._pause.wait(PERIOD if failed else PAUSE)
+                had_news = self._news.wait(PERIOD)
 
 
 def exchange(members: Members, server: str, link: Link, call: Call) -> bool:
