@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from di_api.names import (
+    ANNOTATION_RANK,
+    LABEL_JOB,
     LABEL_TASK_NAME,
 )
 from di_kube.cache import WatchCache
@@ -20,6 +22,7 @@ from di_operator.cluster.informer_state import (
     SETTLE_PER_POD,
     InformerState,
     index_job,
+    transform_pod,
 )
 from di_operator.lifecycle.observed.pod_cache import PodCache
 from di_operator.lifecycle.observed.pods import Pod
@@ -120,7 +123,7 @@ def test_an_own_write_is_known_at_once_and_wakes_no_job() -> None:
     bench.informers.observe(PODS, pod())
     assert [one["metadata"]["name"] for one in bench.informers.pods(KEY)] == ["a-work-0"]
     assert bench.woken == []
-    bench.caches[PODS].deliver("MODIFIED", pod())
+    bench.caches[PODS].deliver("MODIFIED", at("Running", "a-work-0"))
     assert bench.woken == [(KEY, 0.0)]
 
 
@@ -190,6 +193,34 @@ def test_pods_ahead_of_a_large_task_wait_longer_for_the_others(pods: int, delay:
         bench.caches[PODS].deliver("MODIFIED", at("Ready", name))
     waits = [waited for _, waited in bench.woken]
     assert waits == pytest.approx([delay] * (pods - 1) + [pods * SETTLE_PER_POD])
+
+
+@pytest.mark.parametrize(
+    ("change", "wakes"),
+    [
+        ({"annotations": {"cni.example/address": "10.0.0.1"}}, False),
+        ({"annotations": {ANNOTATION_RANK: "1"}}, True),
+        ({"labels": {LABEL_JOB: "a"}}, True),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, True),
+    ],
+    ids=["field that is not read", "rank", "label", "deletion"],
+)
+def test_a_change_of_a_pod_wakes_its_job_only_if_a_decision_reads_it(
+    change: Object, wakes: bool
+) -> None:
+    bench = Bench()
+
+    def version(number: str, **changes: Any) -> Object:
+        body = at("Ready", "a", resourceVersion=number)
+        body["metadata"] |= changes
+        return transform_pod(body)
+
+    bench.caches[PODS].deliver("ADDED", version("1"))
+    bench.woken.clear()
+    bench.caches[PODS].deliver("MODIFIED", version("2", **change))
+    assert bool(bench.woken) is wakes
+    (kept,) = bench.informers.pods(KEY)
+    assert bench.read_pod(kept).resource_version == "2"
 
 
 def test_the_last_pod_to_get_ready_is_reconciled_at_once_though_others_have_ended() -> None:

@@ -44,7 +44,7 @@ from di_api.ownership import controlling_job
 from di_api.phase import Phase
 from di_api.pods.main_container import ALL_CONTAINERS, CONTAINERS, phase_of
 from di_api.validation import may_be_too_much, weight_error
-from di_kube.cache import WatchCache
+from di_kube.cache import MODIFIED, WatchCache
 from di_kube.compact import compact
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_operator.cluster.kept_containers import container_specs, container_statuses, start_time
@@ -450,14 +450,17 @@ class InformerState:
                 del self._hidden[uid]
             # A job has more to do once it is gone.
             if not self._absorbing and (resource == DIJOBS or not is_known_gone):
-                self._notify(resource, body)
+                self._notify(kind, resource, body)
 
         return listen
 
-    def _notify(self, resource: Resource, body: Mapping[str, Any]) -> None:
+    def _notify(self, kind: str, resource: Resource, body: Mapping[str, Any]) -> None:
         metadata = body["metadata"]
         if resource == DIJOBS:
             self._wake(JobKey(metadata["namespace"], metadata["name"]), 0.0)
+            return
+        if resource == PODS and kind == MODIFIED and self._read_pod.is_as_known(body):
+            # A field that no decision reads, such as an annotation of a network plugin.
             return
         for name in _jobs_of(body):
             key = JobKey(metadata["namespace"], name)

@@ -14,6 +14,7 @@ TaskKey: TypeAlias = tuple[str, str | None, str | None]
 _STAGES: Final = ("Pending", "Running", "Ready", "Succeeded")
 """The stages of a pod that does not fail, in order."""
 _EARLIER: Final = {stage: _STAGES[:place] for place, stage in enumerate(_STAGES)}
+_VERSION: Final = "resourceVersion"
 _MOST_STATES: Final = 4096
 """States of pods that are remembered: all tasks of some hundred jobs have fewer."""
 _MOST_OWNERS: Final = 1024
@@ -71,6 +72,23 @@ class PodCache:
     def __call__(self, raw: Mapping[str, Any]) -> Pod:
         """Return the facts of a pod."""
         return self._read(raw)[0]
+
+    def is_as_known(self, raw: Mapping[str, Any]) -> bool:
+        """Return whether a pod is remembered with the same content, of another version perhaps.
+
+        Compares what a cache of transformed pods shares by identity: a difference that nobody reads
+        is none, and two equal parts may count as different.
+        """
+        known = self._known.get(raw["metadata"].get("uid", ""))
+        if known is None:
+            return False
+        before = known[0].raw
+        if before.get("status") is not raw.get("status"):
+            return False
+        if before.get("spec") is not raw.get("spec"):
+            return False
+        version = {_VERSION: raw["metadata"].get(_VERSION)}
+        return bool({**before["metadata"], **version} == {**raw["metadata"], **version})
 
     def is_ahead(self, raw: Mapping[str, Any]) -> bool:
         """Return whether a remembered pod of the same task is at an earlier stage."""
