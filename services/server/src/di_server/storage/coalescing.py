@@ -12,10 +12,10 @@ from typing import Final, Generic, TypeVar
 from di_server.deadline import Clock, Deadline
 from di_server.model.references import JobRef
 from di_server.problems import Busy
+from di_server.storage.locks import Locks
 
 INTERVAL: Final = 1.0
 """Seconds between two writes of a job, unless its pace is another."""
-_LOCKS: Final = 64
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -78,8 +78,7 @@ class Coalescer(Generic[T, R]):
         self._open: dict[JobRef, _Batch[T, R]] = {}
         self._spent: OrderedDict[JobRef, float] = OrderedDict()
         """Time at which the pace has forgotten the writes of a job (GCRA)."""
-        # A fixed number of locks, because a lock per job would have to be removed some day.
-        self._turns = tuple(threading.Lock() for _ in range(_LOCKS))
+        self._turns = Locks[JobRef]()
 
     def submit(self, ref: JobRef, item: T, deadline: Deadline) -> R:
         """Write an item; return its outcome after the write.
@@ -112,10 +111,8 @@ class Coalescer(Generic[T, R]):
         """Write the batch when it is due and no other one of the job is being written, unless
         another thread does. Without a place to wait it is early.
         """
-        turn = self._turns[hash(ref) % _LOCKS]
         while True:
-            has_turn = turn.acquire(timeout=max(0.0, deadline.left()))
-            try:
+            with self._turns.hold(ref, max(0.0, deadline.left())) as has_turn:
                 is_over = not has_turn or deadline.left() <= 0
                 rest = self._begin(ref, batch, is_early=is_early or is_over)
                 if rest is None:
@@ -123,9 +120,6 @@ class Coalescer(Generic[T, R]):
                 if rest <= 0:
                     self._write_batch(ref, batch, deadline, has_turn=has_turn)
                     return
-            finally:
-                if has_turn:
-                    turn.release()
             is_early = not self._places.acquire(blocking=False)
             if not is_early:
                 try:

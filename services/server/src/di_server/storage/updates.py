@@ -5,7 +5,6 @@ This is the client-side form of `GuaranteedUpdate` in the API server.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,13 +19,13 @@ from di_server.problems import Busy, Problem
 from di_server.retry_policy import RetryPolicy
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
+from di_server.storage.locks import Locks
 
 ATTEMPTS: Final = 10
 POSSIBLY_STALE: Final = (Problem, Conflict, Forbidden, Invalid, NotFound)
 """Errors that an outdated cached job can cause and the present job may not. Admission runs before
 the version is compared, so its refusal of an old job is among them.
 """
-_LOCKS: Final = 64
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.5
 
@@ -70,9 +69,7 @@ class JobUpdates:
         self._rng = rng
         self._sleep = sleep
         self._on_conflict = on_conflict
-        # A fixed number of locks, because a lock per job would have to be removed some day; two
-        # jobs with one lock only wait for each other.
-        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+        self._locks = Locks[JobRef]()
 
     def update_spec(
         self,
@@ -167,10 +164,7 @@ class JobUpdates:
 
     @contextmanager
     def _locked(self, ref: JobRef, deadline: Deadline) -> Iterator[None]:
-        lock = self._locks[hash(ref) % _LOCKS]
-        if not lock.acquire(timeout=deadline.remaining()):
-            raise Busy("too many requests for this job at once, try again", retry_after=1)
-        try:
+        with self._locks.hold(ref, deadline.remaining()) as is_held:
+            if not is_held:
+                raise Busy("too many requests for this job at once, try again", retry_after=1)
             yield
-        finally:
-            lock.release()
