@@ -76,8 +76,8 @@ class PodCache:
     def is_as_known(self, raw: Mapping[str, Any]) -> bool:
         """Return whether a pod is remembered with the same content, of another version perhaps.
 
-        Compares what a cache of transformed pods shares by identity: a difference that nobody reads
-        is none, and two equal parts may count as different.
+        Specs and statuses are compared by identity, since a cache of transformed pods keeps one of
+        all equal ones. Two equal parts can count as different, never the other way round.
         """
         known = self._known.get(raw["metadata"].get("uid", ""))
         if known is None:
