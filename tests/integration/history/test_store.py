@@ -255,6 +255,30 @@ def test_a_long_series_is_answered_evenly(writer: Writer, reader: Reader) -> Non
     assert {b - a for a, b in pairwise(found)} == {3000}
 
 
+def test_a_long_series_has_its_sparse_beginning(writer: Writer, reader: Reader) -> None:
+    sparse = [T0 + i * 60_000 for i in range(MOST_SAMPLES)]
+    dense = [sparse[-1] + i * 1000 for i in range(1, MOST_SAMPLES)]
+    writer.write([Sample(job="u1", at=at, values={"step": 1.0}) for at in (*sparse, *dense)])
+
+    found = [each["at"] for each in reader.samples("u1")]
+
+    assert MOST_SAMPLES // 2 <= len(found) <= MOST_SAMPLES
+    assert found[-1] == dense[-1]
+    assert max(b - a for a, b in pairwise(found)) <= 120_000
+
+
+def test_a_series_with_a_long_gap_has_enough_samples_at_both_ends(
+    writer: Writer, reader: Reader
+) -> None:
+    before = [T0 + i * 1000 for i in range(MOST_SAMPLES)]
+    after = [before[-1] + DAY * 30 + i * 1000 for i in range(MOST_SAMPLES)]
+    writer.write([Sample(job="u1", at=at, values={"step": 1.0}) for at in (*before, *after)])
+
+    found = [each["at"] for each in reader.samples("u1")]
+
+    assert found == [*before[1::2], *after[1::2]]
+
+
 def test_what_is_old_is_given_up_with_all_that_is_of_it(engine: Engine, writer: Writer) -> None:
     writer.write(everything())
     writer.write([seen("u2", name="y"), entry("a", uid="u2")])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import ColumnElement, Engine, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, or_, select
 
 from di_history.changes.pods import LogWanted
 from di_history.packing import unpack
@@ -22,6 +23,7 @@ MOST_REVISIONS: Final = 500
 MOST_SAMPLES: Final = 2_000
 MOST_LOGS: Final = 2_000
 Object = dict[str, Any]
+_OF_SAMPLE: Final = (samples.c.at, samples.c["values"])
 _SHOWN: Final = tuple(each for each in jobs.columns if each.name not in ("snapshot", "version"))
 
 
@@ -166,9 +168,10 @@ class Reader:
     def samples(
         self, job: str, *, since: Millis | None = None, until: Millis | None = None
     ) -> list[Object]:
-        """Return its samples, the oldest first; evenly thinned if there are too many.
+        """Return its samples, the oldest first; of too many some, evenly in time.
 
-        Their values are JSON, as they are stored.
+        Where that would leave out most of them, as with long times without any, they are thinned
+        by their number. Values are JSON, as they are stored.
         """
         where = [samples.c.job == job]
         if since is not None:
@@ -176,13 +179,26 @@ class Reader:
         if until is not None:
             where.append(samples.c.at < until)
         with self._engine.connect() as connection:
-            count = connection.execute(select(func.count()).where(*where)).scalar_one()
-        if count > MOST_SAMPLES:
-            where.append(samples.c.at.in_(_every(-(-count // MOST_SAMPLES), job, where, since)))
-        query = select(samples.c.at, samples.c["values"]).where(*where).order_by(samples.c.at)
-        with self._engine.connect() as connection:
-            rows = connection.execute(query).all()
-        return [{"at": at, "values": orjson.Fragment(values)} for at, values in rows]
+            # Counting all of 100,000 takes longer than to choose and read some of them.
+            first = select(samples.c.at).where(*where).limit(MOST_SAMPLES + 1).subquery()
+            if connection.execute(select(func.count()).select_from(first)).scalar_one() <= (
+                MOST_SAMPLES
+            ):
+                return _samples(connection, select(*_OF_SAMPLE).where(*where))
+            # Both in one SELECT would read all of them.
+            begin, end = connection.execute(
+                select(
+                    select(func.min(samples.c.at)).where(*where).scalar_subquery(),
+                    select(func.max(samples.c.at)).where(*where).scalar_subquery(),
+                )
+            ).one()
+            spacing = -((begin - end) // (MOST_SAMPLES - 1))
+            found = _samples(connection, _chosen(job, where, since, apart=spacing))
+            if len(found) < MOST_SAMPLES // 2:
+                count = connection.execute(select(func.count()).where(*where)).scalar_one()
+                every = -(-count // MOST_SAMPLES)
+                found = _samples(connection, _chosen(job, where, since, every=every))
+            return found
 
     def logs(self, job: str) -> list[Object]:
         """Return which log tails are kept, and which are known to be lost."""
@@ -278,23 +294,39 @@ class Reader:
             return [dict(zip(keys, row, strict=True)) for row in result]
 
 
-def _every(
-    spacing: int, job: str, where: Sequence[ColumnElement[bool]], since: Millis | None
-) -> Select[tuple[Millis]]:
-    """Return a query for the times of every so many-th sample, the newest among them.
+def _samples(connection: Connection, query: Select[tuple[Millis, str]]) -> list[Object]:
+    rows = sorted(map(tuple, connection.execute(query).all()), key=itemgetter(0))
+    return [{"at": at, "values": orjson.Fragment(values)} for at, values in rows]
+
+
+def _chosen(
+    job: str,
+    where: Sequence[ColumnElement[bool]],
+    since: Millis | None,
+    *,
+    apart: Millis = 1,
+    every: int = 1,
+) -> Select[tuple[Millis, str]]:
+    """Return a query for the newest sample and for earlier ones.
 
     Each step goes through the keys of the samples that it leaves out. In SQLite that takes a third
-    of the time that numbering all of 100,000 with a window takes.
+    of the time that numbering all of 100,000 with a window takes; without `every` it finds the next
+    one at once.
+
+    Args:
+        apart: milliseconds between two samples at least.
+        every: takes every so many-th of these.
     """
     chosen = select(func.max(samples.c.at).label("at")).where(*where).cte("chosen", recursive=True)
     earlier = samples.alias("earlier")
-    bounds = [earlier.c.job == job, earlier.c.at < chosen.c.at]
+    bounds = [earlier.c.job == job, earlier.c.at <= chosen.c.at - apart]
     if since is not None:
         bounds.append(earlier.c.at >= since)
     step = select(earlier.c.at).where(*bounds).order_by(earlier.c.at.desc())
-    following = step.limit(1).offset(spacing - 1).scalar_subquery()
+    following = step.limit(1).offset(every - 1).scalar_subquery()
     chosen = chosen.union_all(select(following).where(chosen.c.at.is_not(None)))
-    return select(chosen.c.at)
+    of_chosen = and_(samples.c.job == job, samples.c.at == chosen.c.at)
+    return select(*_OF_SAMPLE).select_from(chosen).join(samples, of_chosen)
 
 
 def _of_placements() -> list[Any]:
