@@ -1,4 +1,7 @@
-"""A population on a node: copies of the best go on from its checkpoints, on one claim."""
+"""Sweeps on a node, with the checkpoints of all trials on one claim.
+
+A population, in which copies of the best go on from its checkpoints, and early stopping.
+"""
 
 from __future__ import annotations
 
@@ -36,44 +39,38 @@ with di.training(total_steps={STEPS}) as run:
 """
 
 
-@pytest.mark.extended
-@pytest.mark.usefixtures("release", "shell")
-@pytest.mark.proves("sweeps.md#population-based-training", "sweeps.md#in-a-cluster")
-def test_copies_go_on_from_the_checkpoints_of_the_best_while_the_operator_is_killed(
-    cluster: Cluster | CurrentCluster, kubectl: Kubectl, namespace: str, said: Callable[..., str]
-) -> None:
-    learner = task("learner", image=load_image(cluster, "cartpole"), program=PROGRAM)
-    learner["template"]["spec"]["terminationGracePeriodSeconds"] = 10
-    # A folder of the node belongs to root.
-    learner["template"]["spec"]["containers"][0]["securityContext"] = {"runAsUser": 0}
+RUNG, LAST = 20, 80
+STOPPABLE = f"""
+import os
+import di_orchestrator as di
+own, step = float(os.environ["P"]), 0
+with di.training(total_steps={LAST}) as run:
+    while step < {LAST} and not run.stopping:
+        run.leaving.wait(0.3)
+        step += 1
+        run.report(step, score=own * step)
+    run.save(lambda path: path.write_text(str(step)), step=step)
+"""
 
-    def jobs() -> dict[str, Any]:
-        selected = ("--selector", f"{LABEL_SWEEP}=tune", "--output", "json")
-        found = json.loads(kubectl("get", "dijobs", "--namespace", namespace, *selected))
-        return {each["metadata"]["name"]: each for each in found["items"]}
 
-    def status() -> dict[str, Any]:
-        found: dict[str, Any] = kubectl.get("disweep", "tune", namespace=namespace).get(
-            "status", {}
-        )
-        return found
+class Sweep:
+    """The sweep `tune` of a namespace."""
 
-    def is_complete() -> bool:
-        conditions = status().get("conditions", ())
-        return any((each["type"], each["status"]) == ("Complete", "True") for each in conditions)
+    def __init__(self, kubectl: Kubectl, namespace: str) -> None:
+        self._kubectl, self._namespace = kubectl, namespace
 
-    with claim_of(kubectl, namespace, "saved") as claim:
-        kubectl.apply(
+    def create(self, learner: dict[str, Any], claim: str, **spec: Any) -> None:
+        """Create it; `spec` has what differs."""
+        learner["template"]["spec"]["terminationGracePeriodSeconds"] = 10
+        # A folder of the node belongs to root.
+        learner["template"]["spec"]["containers"][0]["securityContext"] = {"runAsUser": 0}
+        self._kubectl.apply(
             {
                 "apiVersion": API_VERSION,
                 "kind": SWEEP_KIND,
-                "metadata": {"name": "tune", "namespace": namespace},
+                "metadata": {"name": "tune", "namespace": self._namespace},
                 "spec": {
                     "objective": {"metric": "score"},
-                    "parameters": [
-                        {"name": "p", "environment": "P", "uniform": {"min": 0, "max": 1}}
-                    ],
-                    "population": {"size": 2, "interval": 15},
                     "maxTrials": 4,
                     "template": {
                         "spec": {
@@ -82,15 +79,52 @@ def test_copies_go_on_from_the_checkpoints_of_the_best_while_the_operator_is_kil
                             "tasks": [learner],
                         }
                     },
+                    **spec,
                 },
             }
         )
-        wait_until(lambda: "tune-1" in jobs(), what="the population")
+
+    def jobs(self) -> dict[str, Any]:
+        """Return its trials by name."""
+        selected = ("--selector", f"{LABEL_SWEEP}=tune", "--output", "json")
+        found = json.loads(
+            self._kubectl("get", "dijobs", "--namespace", self._namespace, *selected)
+        )
+        return {each["metadata"]["name"]: each for each in found["items"]}
+
+    def status(self) -> dict[str, Any]:
+        """Return its status."""
+        found = self._kubectl.get("disweep", "tune", namespace=self._namespace)
+        status: dict[str, Any] = found.get("status", {})
+        return status
+
+    def is_complete(self) -> bool:
+        """Return whether it has ended."""
+        conditions = self.status().get("conditions", ())
+        return any((each["type"], each["status"]) == ("Complete", "True") for each in conditions)
+
+
+@pytest.mark.extended
+@pytest.mark.usefixtures("release", "shell")
+@pytest.mark.proves("sweeps.md#population-based-training", "sweeps.md#in-a-cluster")
+def test_copies_go_on_from_the_checkpoints_of_the_best_while_the_operator_is_killed(
+    cluster: Cluster | CurrentCluster, kubectl: Kubectl, namespace: str, said: Callable[..., str]
+) -> None:
+    learner = task("learner", image=load_image(cluster, "cartpole"), program=PROGRAM)
+    sweep = Sweep(kubectl, namespace)
+    with claim_of(kubectl, namespace, "saved") as claim:
+        sweep.create(
+            learner,
+            claim,
+            parameters=[{"name": "p", "environment": "P", "uniform": {"min": 0, "max": 1}}],
+            population={"size": 2, "interval": 15},
+        )
+        wait_until(lambda: "tune-1" in sweep.jobs(), what="the population")
         operators = ("--selector", "app.kubernetes.io/component=operator")
         now = ("--grace-period=0", "--force", "--wait=false")
         kubectl("--namespace", NAMESPACE, "delete", "pods", *operators, *now)
-        wait_until(is_complete, TRAINING_SECONDS, what="the end of the sweep")
-        trials = jobs()
+        wait_until(sweep.is_complete, TRAINING_SECONDS, what="the end of the sweep")
+        trials = sweep.jobs()
         copies = [name for name in trials if name not in ("tune-0", "tune-1")]
         assert copies
         drawn = {name: _parameter(each) for name, each in trials.items()}
@@ -105,7 +139,42 @@ def test_copies_go_on_from_the_checkpoints_of_the_best_while_the_operator_is_kil
             assert state["step"] == STEPS
             assert state["began"] in (drawn["tune-0"], drawn["tune-1"])
             assert state["began"] != drawn[name]
-        assert status()["best"]["trial"] in said("sweep", "tune")
+        assert sweep.status()["best"]["trial"] in said("sweep", "tune")
+
+
+@pytest.mark.extended
+@pytest.mark.usefixtures("release", "shell")
+@pytest.mark.proves("sweeps.md#early-stopping")
+def test_trials_that_are_behind_are_stopped_with_a_checkpoint(
+    cluster: Cluster | CurrentCluster, kubectl: Kubectl, namespace: str, said: Callable[..., str]
+) -> None:
+    learner = task("learner", image=load_image(cluster, "cartpole"), program=STOPPABLE)
+    sweep = Sweep(kubectl, namespace)
+    with claim_of(kubectl, namespace, "saved") as claim:
+        sweep.create(
+            learner,
+            claim,
+            # The first one is the best, and the last one is behind whoever is compared before it.
+            parameters=[{"name": "p", "environment": "P", "values": [0.9, 0.1, 0.8, 0.2]}],
+            sampler="Grid",
+            parallelism=2,
+            earlyStopping={"firstStep": RUNG, "reduction": 2},
+        )
+        wait_until(sweep.is_complete, TRAINING_SECONDS, what="the end of the sweep")
+        trials = sweep.jobs()
+        assert trials["tune-0"]["status"]["phase"] == "Succeeded"
+        assert trials["tune-0"]["status"]["profilings"]["step"] == LAST
+        behind = trials["tune-3"]
+        rungs = json.loads(behind["metadata"]["annotations"]["diengine/rungs"])
+        assert rungs["stopped"] == f"not among the best at step {RUNG}"
+        assert behind["spec"]["suspend"] is True
+        # It was asked to leave, and saved then.
+        assert RUNG <= behind["status"]["profilings"]["checkpointStep"] < LAST
+        pods = kubectl("get", "pods", "--namespace", namespace, "--output", "name")
+        assert "tune-3" not in pods
+        assert sweep.status()["best"]["trial"] == "tune-0"
+        shown = next(line for line in said("sweep", "tune").splitlines() if "tune-3" in line)
+        assert "Stopped" in shown
 
 
 def _parameter(job: dict[str, Any]) -> float:
