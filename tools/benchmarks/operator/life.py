@@ -4,8 +4,9 @@
 
 The operator's caches, queue and reconciler run before an API server in the same process, which
 keeps objects in a dict. There is no socket. Jobs start, get ready and end all together, so each
-run makes the same calls of functions, whatever else the machine does. Times are printed too; they
-are of use on a quiet machine only, and include the API server's.
+run makes the same calls of functions, whatever else the machine does. With `--apart` their pods get
+ready and end one after the other, which takes more reconciles. Times are printed too; they are of
+use on a quiet machine only, and include the API server's.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _NAMESPACE = "bench"
 _JOBS = 15
 """Jobs of a run; of more than 33 in all, the budget of events would drop some."""
 _NOW = "2026-01-01T00:00:00Z"
-_QUIET = 0.5
+_QUIET = 1.2
 """Seconds without a request after which nothing is left to do; the operator waits for less."""
 _PADDING = {"managedFields": [{"manager": "kubelet", "fieldsV1": {"f:status": "x" * 2400}}]}
 """A real pod has so many bytes that no decision reads."""
@@ -196,8 +197,10 @@ class Bench:
         self._work = work
         self._numbers = itertools.count()
 
-    async def run(self, jobs: int, replicas: int) -> None:
-        """Let so many jobs live, all at the same step."""
+    async def run(self, jobs: int, replicas: int, apart: float = 0.0) -> None:
+        """Let so many jobs live, all at the same step; the changes of pods are so many seconds
+        apart.
+        """
         names = [f"job-{next(self._numbers):06d}" for _ in range(jobs)]
         for name in names:
             body = workloads.job(name, replicas)
@@ -208,6 +211,8 @@ class Bench:
             pods = self._server.objects[PODS.plural]
             for name in [each for each in pods if each.rpartition("-work-")[0] in names]:
                 self._server.put(PODS.plural, {**pods[name], "status": _status(phase)})
+                if apart:
+                    await asyncio.sleep(apart)
             await self._until(names, phase)
 
     async def _until(self, names: Sequence[str], phase: str) -> None:
@@ -262,7 +267,7 @@ async def _bench(server: MemoryServer) -> AsyncIterator[Bench]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _main(jobs: int, replicas: int, profile: Path | None) -> None:
+async def _main(jobs: int, replicas: int, apart: float, profile: Path | None) -> None:
     server = MemoryServer()
     with open(os.devnull, "w") as nowhere:
         configure_logs("info", nowhere)
@@ -270,12 +275,12 @@ async def _main(jobs: int, replicas: int, profile: Path | None) -> None:
             await bench.run(2, replicas)
             server.requests.clear()
             began = time.process_time()
-            await bench.run(jobs, replicas)
+            await bench.run(jobs, replicas, apart)
             took = time.process_time() - began
             requests = {key: round(n / jobs, 2) for key, n in server.requests.items()}
             counting = cProfile.Profile()
             with counting:
-                await bench.run(jobs, replicas)
+                await bench.run(jobs, replicas, apart)
     if profile is not None:
         counting.dump_stats(profile)
     calls = Stats(counting).total_calls  # type: ignore[attr-defined]  # not in its stubs
@@ -286,7 +291,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="What jobs cost the operator's own code.")
     parser.add_argument("--jobs", type=int, default=_JOBS)
     parser.add_argument("--replicas", type=int, default=4)
+    parser.add_argument("--apart", type=float, default=0.0, help="seconds between changes of pods")
     parser.add_argument("--profile", type=Path, help="where the profile goes, for pstats")
     options = parser.parse_args()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_main(options.jobs, options.replicas, options.profile))
+        runner.run(_main(options.jobs, options.replicas, options.apart, options.profile))
