@@ -55,15 +55,16 @@ def combine(out: Path) -> Branches | None:
     Raises:
         CoverageFailed: coverage could not combine or report it, and printed why.
     """
-    parts = [str(each) for each in out.glob("coverage.*") if each.suffix not in (".txt", ".json")]
+    parts = [str(each) for each in out.glob("coverage.*")]
     if not parts:
         return None
-    pages, report = out / "coverage-pages", out / "coverage.json"
+    # Nothing else may be called coverage.*: each report takes such files for data.
+    pages, report = out / "coverage-pages", out / "branches.json"
     _coverage(out, "combine", "--quiet", *parts)
     _coverage(out, "html", "--quiet", f"--directory={pages}")
     _coverage(out, "json", "--quiet", "-o", str(report))
     text = _coverage(out, "report", "--skip-covered", "--sort=cover")
-    (out / "coverage.txt").write_text(text)
+    (out / "branches.txt").write_text(text)
     return read(json.loads(report.read_text()), lines=Path(pages.name) / "index.html")
 
 
