@@ -10,7 +10,7 @@ from typing import Final
 
 from di_kube.config import KubeConfig
 from di_local.addresses import Network
-from di_local.pods.environment import REPORT_SECONDS
+from di_local.report_interval import REPORT_SECONDS
 from di_server.config import load_config
 from di_server.main import load
 

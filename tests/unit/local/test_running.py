@@ -12,7 +12,7 @@ import pytest
 
 from di_api.spec import Framework
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS
-from di_local.pods.environment import REPORT_SECONDS
+from di_local.report_interval import REPORT_SECONDS
 from di_orchestrator.training_run.sender import interval_of
 from tests.unit.local.machine import FOR_EVER, Machine, job, played, task
 

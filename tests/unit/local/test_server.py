@@ -12,7 +12,7 @@ import pytest
 from di_kube.config import KubeConfig
 from di_local import server
 from di_local.addresses import Network
-from di_local.pods.environment import REPORT_SECONDS
+from di_local.report_interval import REPORT_SECONDS
 from di_server.config import Config
 from di_service.serving.worker import Serving
 from tests.waiting import wait_until

@@ -11,9 +11,6 @@ _REFERENCE: Final = re.compile(r"\$(\$|\((?P<name>[^()$]+)\))")
 _SUBSCRIPT: Final = re.compile(r"(?P<path>metadata\.(?:labels|annotations))\['(?P<key>[^']+)'\]")
 _HIDDEN: Final = ("DI_", "KUBERNETES_")
 """Prefixes of variables that a pod does not inherit from the user's environment."""
-REPORT_SECONDS: Final = 0.25
-"""Seconds between two reports of a pod. A report takes 8 ms of processor time here, and a sweep
-decides by reports which trials stop."""
 
 
 class Missing(Exception):

@@ -12,13 +12,14 @@ from typing import Final
 
 from di_api.names import ENV_REPORT_SECONDS
 from di_api.timestamps import format_time
-from di_local.pods.environment import REPORT_SECONDS, Missing, variables, words
+from di_local.pods.environment import Missing, variables, words
 from di_local.pods.mounts import Mounts
 from di_local.pods.probes import answers
 from di_local.pods.process import Process, last_words
 from di_local.pods.runtime import Runtime, Start
 from di_local.pods.status import Container, Object, pod_status, terminated, waiting
 from di_local.pods.volumes import Sources, Volumes, secret_data
+from di_local.report_interval import REPORT_SECONDS
 from di_local.watchdog import MARK
 
 _MESSAGE: Final = "termination message"
