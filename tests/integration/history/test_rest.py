@@ -242,6 +242,7 @@ def test_one_job_is_told_whole(client: FlaskClient) -> None:
 )
 def test_what_else_is_kept_of_it(client: FlaskClient) -> None:
     series = client.get("/v1/jobs/rl/x/series?since=2026-01-01T12:00:00%2B00:00", headers=GOOD)
+    newest = client.get("/v1/jobs/rl/x/series?limit=1", headers=GOOD)
     revision = client.get("/v1/jobs/rl/x/revisions/1", headers=GOOD)
     log = client.get("/v1/jobs/rl/x/logs/x-learner-0", headers=GOOD)
     placements = client.get(
@@ -253,6 +254,7 @@ def test_what_else_is_kept_of_it(client: FlaskClient) -> None:
     assert series.get_json()["samples"] == [
         {"at": "2026-01-01T12:00:02.000Z", "values": {"step": 3.0}}
     ]
+    assert newest.get_json()["samples"] == series.get_json()["samples"]
     assert revision.get_json() == {"spec": {"a": 1}}
     # Never as what a browser would run.
     assert (log.data, log.mimetype) == (b"<script>\n", "text/plain")
@@ -289,6 +291,7 @@ def test_lists_come_in_pages(engine: Engine, reviews: Reviews) -> None:
         ("/v1/jobs/rl/x?kinds=colour", 400),
         ("/v1/jobs/rl/%00", 400),
         ("/v1/jobs/rl/x/series?since=yesterday", 400),
+        ("/v1/jobs/rl/x/series?limit=2001", 400),
         ("/v1/jobs?namespace=rl&limit=0", 400),
         ("/v1/jobs?namespace=rl&limit=100000", 400),
         ("/v1/jobs?namespace=rl&page=x", 400),

@@ -255,6 +255,19 @@ def test_a_long_series_is_answered_evenly(writer: Writer, reader: Reader) -> Non
     assert {b - a for a, b in pairwise(found)} == {3000}
 
 
+@pytest.mark.parametrize("most", [1, 2, 10])
+def test_a_series_is_answered_by_as_many_samples_as_are_asked_for(
+    writer: Writer, reader: Reader, most: int
+) -> None:
+    points = [T0 + i * 1000 for i in range(100)]
+    writer.write([Sample(job="u1", at=at, values={"step": 1.0}) for at in points])
+
+    found = [each["at"] for each in reader.samples("u1", most=most)]
+
+    assert len(found) == most
+    assert found[-1] == points[-1]
+
+
 def test_a_long_series_has_its_sparse_beginning(writer: Writer, reader: Reader) -> None:
     sparse = [T0 + i * 60_000 for i in range(MOST_SAMPLES)]
     dense = [sparse[-1] + i * 1000 for i in range(1, MOST_SAMPLES)]

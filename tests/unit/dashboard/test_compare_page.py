@@ -146,6 +146,19 @@ def test_jobs_of_several_namespaces_have_them_in_their_names(
     assert {"/v1/jobs/other/ppo-1/series", "/v1/jobs/rl/ppo-1/series?uid=uid-1"} <= asked
 
 
+@pytest.mark.proves("dashboard.md#comparing-jobs")
+def test_a_plot_of_many_jobs_has_fewer_reports_of_each(asking: Page, service: Service) -> None:
+    names = [f"run-{number}" for number in range(20)]
+    for name in names:
+        keep(service, name, [1.0, 2.0], seed=1)
+    asking.get("/compare?" + "&".join(f"job=rl/{name}" for name in names[:5]))
+    few = {path for path, _ in service.asked if "/series" in path}
+    asking.get("/compare?" + "&".join(f"job=rl/{name}" for name in names))
+    many = {path for path, _ in service.asked if "/series" in path} - few
+    assert not any("limit" in path for path in few)
+    assert many == {f"/v1/jobs/rl/{name}/series?limit=500" for name in names}
+
+
 def test_a_job_of_the_cluster_is_compared_by_what_the_page_has_seen(
     page: Page, world: StandIn
 ) -> None:

@@ -50,6 +50,10 @@ Object = Mapping[str, Any]
 
 compare_pages: Final = Blueprint("compare_pages", __name__)
 TOPIC: Final = "compare"
+_FEW: Final = 5
+"""Jobs with all the reports that the history has of each in one answer."""
+_MOST_POINTS: Final = 10_000
+"""Reports of all jobs of a plot: of twenty jobs 500 each, of two all that the history has."""
 _PATIENCE: Final = 5.0
 """Seconds for which the page waits for the initial lists."""
 
@@ -112,7 +116,7 @@ def compare() -> str | AnyResponse:
 @rendered_once
 def _page() -> str:
     choice = _choice()
-    found = _compared(choice)
+    found = _compared(choice, most=_points_of_each(choice.jobs))
     page = comparison_page(found.comparison, choice, found.known, found.metrics)
     axis = found.comparison.axis
     return render_template(
@@ -144,9 +148,10 @@ def _choice() -> Choice:
         abort(400, str(error))
 
 
-def _compared(choice: Choice) -> _Compared:
+def _compared(choice: Choice, *, most: int | None = None) -> _Compared:
+    """Compare the jobs, by at most so many reports of each; None: by all that there are."""
     here = parts()
-    read, notes = _read(choice.jobs)
+    read, notes = _read(choice.jobs, most)
     missing = [each for each in read if each.job is None and not each.told.value]
     notes += [_absence(each) for each in missing]
     read = [each for each in read if each not in missing]
@@ -193,7 +198,12 @@ def _absence(read: _Read) -> str:
     return f"There is no job {read.chosen.query} (any more)."
 
 
-def _read(jobs: Sequence[Chosen]) -> tuple[list[_Read], list[str]]:
+def _points_of_each(jobs: Sequence[Chosen]) -> int | None:
+    """Return how many reports of each job a plot has; None: all that the history answers with."""
+    return _MOST_POINTS // len(jobs) if len(jobs) > _FEW else None
+
+
+def _read(jobs: Sequence[Chosen], most: int | None) -> tuple[list[_Read], list[str]]:
     """Return what is known of jobs, and what is missing."""
     here = parts()
     present = _present(jobs)
@@ -201,7 +211,8 @@ def _read(jobs: Sequence[Chosen]) -> tuple[list[_Read], list[str]]:
     for each, job in zip(jobs, present, strict=True):
         uid = each.uid if job is None else uid_of(job)
         path, query = path_of(each.namespace, each.name), {"uid": uid} if uid else {}
-        asked += [(each.namespace, path, query), (each.namespace, f"{path}/series", query)]
+        of_series = query if most is None else {**query, "limit": str(most)}
+        asked += [(each.namespace, path, query), (each.namespace, f"{path}/series", of_series)]
     told = here.kept.all(asked, TOPIC)
     found = []
     for place, (name, each, job) in enumerate(zip(names_of(jobs), jobs, present, strict=True)):

@@ -19,6 +19,7 @@ from di_history.rest.query import (
     checked_name,
     flag,
     kinds_of,
+    number_of,
     only,
     page_after,
     time_of,
@@ -26,7 +27,7 @@ from di_history.rest.query import (
 )
 from di_history.rest.usage import UsageAnswers, query_of
 from di_history.rest.views import all_samples, all_shown, shown
-from di_history.store.reader import Reader
+from di_history.store.reader import MOST_SAMPLES, Reader
 from di_history.whole_logs import StorageError, WholeLogs
 from di_service.problems import Busy, Malformed, Problem
 
@@ -93,10 +94,11 @@ class Handlers:
 
     def series(self, namespace: str, name: str) -> Response:
         """Return the job's reports over time."""
-        only(request.args, "uid", "since", "until")
+        only(request.args, "uid", "since", "until", "limit")
         since, until = time_of(request.args, "since"), time_of(request.args, "until")
+        most = number_of(request.args, "limit", default=MOST_SAMPLES, most=MOST_SAMPLES)
         found = self._find(namespace, name)
-        samples = self._reader.samples(found["uid"], since=since, until=until)
+        samples = self._reader.samples(found["uid"], since=since, until=until, most=most)
         return _json({"job": shown(found), "samples": all_samples(samples)})
 
     def revision(self, namespace: str, name: str, number: int) -> Response:

@@ -44,7 +44,7 @@ def wanted_jobs(arguments: Mapping[str, str]) -> Wanted:
         is_over=flag(arguments, "over"),
         since=time_of(arguments, "since"),
         before=_page(arguments.get("page")),
-        limit=_number(arguments, "limit", default=_PAGE_SIZE, most=MOST_JOBS),
+        limit=number_of(arguments, "limit", default=_PAGE_SIZE, most=MOST_JOBS),
     )
 
 
@@ -97,6 +97,20 @@ def time_of(arguments: Mapping[str, str], key: str) -> Millis | None:
     return found
 
 
+def number_of(arguments: Mapping[str, str], key: str, *, default: int, most: int) -> int:
+    """Return a number from 1 to `most`; the default if absent.
+
+    Raises:
+        Malformed: it is invalid.
+    """
+    text = arguments.get(key)
+    if text is None:
+        return default
+    if not re.fullmatch(r"[0-9]{1,6}", text) or not 1 <= int(text) <= most:
+        raise Malformed(f"{key} must be a number from 1 to {most}")
+    return int(text)
+
+
 def name_of(arguments: Mapping[str, str], key: str) -> str | None:
     """Return a valid object name; None if absent.
 
@@ -125,12 +139,3 @@ def _page(text: str | None) -> tuple[Millis, str] | None:
     if found is None:
         raise Malformed("page must be `next` of the answer before")
     return int(found[1]), found[2]
-
-
-def _number(arguments: Mapping[str, str], key: str, *, default: int, most: int) -> int:
-    text = arguments.get(key)
-    if text is None:
-        return default
-    if not re.fullmatch(r"[0-9]{1,6}", text) or not 1 <= int(text) <= most:
-        raise Malformed(f"{key} must be a number from 1 to {most}")
-    return int(text)

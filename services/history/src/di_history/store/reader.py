@@ -166,9 +166,15 @@ class Reader:
         return self._all(query)[::-1]
 
     def samples(
-        self, job: str, *, since: Millis | None = None, until: Millis | None = None
+        self,
+        job: str,
+        *,
+        since: Millis | None = None,
+        until: Millis | None = None,
+        most: int = MOST_SAMPLES,
     ) -> list[Object]:
-        """Return its samples, the oldest first; of too many some, evenly in time.
+        """Return its samples, the oldest first; if there are more than `most`, some of them, evenly
+        in time.
 
         Where that would leave out most of them, as with long times without any, they are thinned
         by their number. Values are JSON, as they are stored.
@@ -180,10 +186,8 @@ class Reader:
             where.append(samples.c.at < until)
         with self._engine.connect() as connection:
             # Counting all of 100,000 takes longer than to choose and read some of them.
-            first = select(samples.c.at).where(*where).limit(MOST_SAMPLES + 1).subquery()
-            if connection.execute(select(func.count()).select_from(first)).scalar_one() <= (
-                MOST_SAMPLES
-            ):
+            first = select(samples.c.at).where(*where).limit(most + 1).subquery()
+            if connection.execute(select(func.count()).select_from(first)).scalar_one() <= most:
                 return _samples(connection, select(*_OF_SAMPLE).where(*where))
             # Both in one SELECT would read all of them.
             begin, end = connection.execute(
@@ -192,11 +196,11 @@ class Reader:
                     select(func.max(samples.c.at)).where(*where).scalar_subquery(),
                 )
             ).one()
-            spacing = -((begin - end) // (MOST_SAMPLES - 1))
+            spacing = (end - begin) // most + 1
             found = _samples(connection, _chosen(job, where, since, apart=spacing))
-            if len(found) < MOST_SAMPLES // 2:
+            if len(found) < most // 2:
                 count = connection.execute(select(func.count()).where(*where)).scalar_one()
-                every = -(-count // MOST_SAMPLES)
+                every = -(-count // most)
                 found = _samples(connection, _chosen(job, where, since, every=every))
             return found
 
