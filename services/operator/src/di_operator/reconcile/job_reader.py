@@ -165,9 +165,9 @@ class JobReader:
         """Record that the object of that UID is gone."""
         self._informers.forget(uid)
 
-    def forget_deleted(self, snapshot: Snapshot) -> None:
-        """Forget the deleted pods of a snapshot, which the status has counted."""
-        self._known.forget_deleted(snapshot.uid, (pod.uid for pod in snapshot.deleted))
+    def forget_deleted(self, uid: str, pods: Iterable[Pod]) -> None:
+        """Forget deleted pods of the job of that UID, which its status has counted."""
+        self._known.forget_deleted(uid, (pod.uid for pod in pods))
 
     def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
         """Record that this version of a finished job needs nothing until `due`, None: for good."""

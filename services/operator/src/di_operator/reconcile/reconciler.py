@@ -159,7 +159,7 @@ class Reconciler:
             await self._executor.run(decision.actions, job=key, is_wanted=is_wanted)
         wrote = decision.status is not None and await self._status.write(job, decision.status)
         if not faults:
-            self._reader.forget_deleted(snapshot)
+            self._reader.forget_deleted(snapshot.uid, snapshot.deleted)
         self._announce(snapshot, decision, wrote=wrote)
         if self._traces is not None:
             done = len(decision.actions) if acted else 0
