@@ -111,6 +111,7 @@ class Bench:
         self.companion_kinds: tuple[CompanionKind, ...] = ()
         self.trials = Trials(monotonic=lambda: self.seconds)
         self.asked: list[JobKey] = []
+        self.deleted: dict[str, list[Object]] = {}
         looks: Any = {
             "client": self.api,
             "reread_seconds": 30.0,
@@ -183,6 +184,8 @@ class Bench:
             informers=self.known,
             known=KnownElsewhere(
                 kueue=lambda key: Kueue(obstacle=NOT_WATCHED),
+                deleted_pods=lambda uid: self.deleted.get(uid, []),
+                forget_deleted=self.forget_deleted,
                 trial=self.trials.known,
                 try_pods=self.asked.append,
             ),
@@ -200,6 +203,11 @@ class Bench:
                 companion_kinds=self.companion_kinds,
             ),
         )
+
+    def forget_deleted(self, uid: str, pods: Iterable[str]) -> None:
+        gone = {*pods}
+        kept = [pod for pod in self.deleted.get(uid, ()) if pod["metadata"]["uid"] not in gone]
+        self.deleted[uid] = kept
 
     def refuse(
         self, error: type[ApiError], message: str = "", *, verb: str = "", kind: str = ""

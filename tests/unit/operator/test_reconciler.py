@@ -123,6 +123,25 @@ def test_a_lost_pod_is_counted_once_and_replaced() -> None:
     assert bench.api.calls["list", "Pod"] == 1
 
 
+def test_a_pod_deleted_after_its_end_is_remembered_until_the_status_has_it() -> None:
+    bench = running()
+    pod = bench.known.objects.pop(("Pod", "a-work-1"))
+    del bench.api.objects["Pod", "ns", "a-work-1"]
+    uid = bench.api.objects["DIJob", "ns", "a"]["metadata"]["uid"]
+    bench.deleted[uid] = [{**pod, "status": {"phase": "Succeeded"}}]
+    bench.refuse(Unavailable, verb="replace", kind="DIJob")
+    with pytest.raises(Unavailable):
+        bench.reconcile()
+    assert bench.deleted[uid]
+
+    bench.api.before = lambda verb, kind, name: None
+    bench.settle()
+    assert bench.status["completedIndexes"] == {"work": "1"}
+    assert bench.deleted[uid] == []
+    bench.settle()
+    assert ("create", "Pod") not in bench.api.calls
+
+
 def test_a_job_deleted_unseen_gets_no_further_pods() -> None:
     bench = Bench()
     stored = bench.submit()
