@@ -154,7 +154,7 @@ def test_trials_that_are_behind_are_stopped_with_a_checkpoint(
         sweep.create(
             learner,
             claim,
-            # The first one is the best, and the last one is behind whoever is compared before it.
+            # The first one is the best, and the last one is behind all that are compared before it.
             parameters=[{"name": "p", "environment": "P", "values": [0.9, 0.1, 0.8, 0.2]}],
             sampler="Grid",
             parallelism=2,

@@ -107,6 +107,7 @@ async def _page(shown: Copies) -> dict[str, float]:
     jar = aiohttp.CookieJar(unsafe=True)
     async with _dashboard(shown) as (url, pid), aiohttp.ClientSession(cookie_jar=jar) as http:
         # The answer to the address with the token leads to the list of jobs.
+        home = url.partition("?")[0]
         since = time.monotonic()
         page = await _read(http, url)
         async with asyncio.timeout(DEADLINE):
@@ -114,12 +115,12 @@ async def _page(shown: Copies) -> dict[str, float]:
                 # Each look costs the page what it needs to read the cluster.
                 await asyncio.sleep(max(_EVERY, _REST * (time.monotonic() - since)))
                 since = time.monotonic()
-                page = await _read(http, url.partition("?")[0])
+                page = await _read(http, home)
         first = time.monotonic() - began
         again = []
         for _ in range(_PAGES):
             since = time.monotonic()
-            page = await _read(http, url.partition("?")[0])
+            page = await _read(http, home)
             again.append(time.monotonic() - since)
         return {
             "page_seconds": round(first, 2),

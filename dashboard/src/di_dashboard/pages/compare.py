@@ -12,7 +12,7 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
 from di_api.field_error import mapping
-from di_api.phase import Phase
+from di_api.phase import has_finished
 from di_cli.render.comparison import csv_of
 from di_cli.views.comparison import (
     MOST,
@@ -78,9 +78,7 @@ class _Read:
     @property
     def is_over(self) -> bool:
         """Return whether the job has ended, and all that is known of it has been read."""
-        phase = mapping((self.job or {}).get("status")).get("phase")
-        has_ended = self.job is None or phase in (Phase.SUCCEEDED, Phase.FAILED)
-        return has_ended and not self.is_seen
+        return (self.job is None or has_finished(self.job)) and not self.is_seen
 
     @property
     def spec(self) -> Object | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 
 class Phase(StrEnum):
@@ -40,3 +42,9 @@ class Phase(StrEnum):
     def is_finished(self) -> bool:
         """Return whether the job has ended and will never run again."""
         return self in (Phase.SUCCEEDED, Phase.FAILED)
+
+
+def has_finished(job: Mapping[str, Any]) -> bool:
+    """Return whether a raw job of any shape has ended and will never run again."""
+    status = job.get("status")
+    return isinstance(status, Mapping) and status.get("phase") in (Phase.SUCCEEDED, Phase.FAILED)

@@ -1,4 +1,4 @@
-"""One lock for each key: nobody waits for another key."""
+"""One lock for each key: no thread waits for that of another key."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from di_api.defaults import with_defaults
 from di_api.difference import first_difference, written_alike
 from di_api.field_error import FieldError, items, mapping
-from di_api.phase import Phase
+from di_api.phase import Phase, has_finished
 from di_api.queued import changed_queue
 from di_api.spec.bounds import MAX_TASKS
 from di_api.spec.weight import weigh, weight_error
@@ -30,7 +30,6 @@ _OF_PODS: Final = ("type", "name", "template", "leaderTemplatePatch", "elastic")
 _MOST_KNOWN: Final = 1000
 """Maximum number of errors of the existing job that are compared."""
 _PLACED_PHASES: Final = frozenset(phase.value for phase in Phase if phase.is_placed)
-_FINISHED_PHASES: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
 
 
 Alike = Callable[[object, object], bool]
@@ -51,7 +50,7 @@ def update_errors(
     spec is always accepted. For a changed spec, only errors that the old one did not have are
     reported, so each changed value has to be valid.
     """
-    if not _is_finished(mapping(old)):
+    if not has_finished(mapping(old)):
         yield from changed_queue(mapping(old), mapping(new))
     before, after = mapping(old).get("spec"), mapping(new).get("spec")
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
@@ -80,7 +79,7 @@ def _changed_spec(
     check()
     if not _is_changed(before, after):
         return
-    if _is_finished(old):
+    if has_finished(old):
         path, value = located("spec", first_difference(before, after) or (), after)
         yield FieldError(path, value, "may not change, the job has finished")
         return
@@ -238,8 +237,3 @@ def _has_started(job: Mapping[str, Any]) -> bool:
     conditions = items(status.get("conditions"))
     found = (status.get("phase"), *(mapping(each).get("type") for each in conditions))
     return any(isinstance(each, str) and each in _PLACED_PHASES for each in found)
-
-
-def _is_finished(job: Mapping[str, Any]) -> bool:
-    phase = mapping(job.get("status")).get("phase")
-    return isinstance(phase, str) and phase in _FINISHED_PHASES

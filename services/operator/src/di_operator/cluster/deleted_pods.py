@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from di_api.ownership import controlling_job
-from di_api.phase import Phase
+from di_api.phase import has_finished
 from di_kube.cache import DELETED, WatchCache
 from di_operator.lifecycle.observed.pods import Pod, has_succeeded
 
 MOST_PODS: Final = 10_000
 """Pods of all jobs that are kept; beyond that the job that has waited longest loses its own."""
-_ENDED: Final = frozenset(phase.value for phase in Phase if phase.is_finished)
 
 
 class DeletedPods:
@@ -62,5 +61,4 @@ class DeletedPods:
         job = self._jobs.get(raw["metadata"]["namespace"], owner["name"])
         if job is None or job["metadata"]["uid"] != owner["uid"]:
             return None
-        ended = (job.get("status") or {}).get("phase") in _ENDED
-        return None if ended else owner["uid"]
+        return None if has_finished(job) else owner["uid"]

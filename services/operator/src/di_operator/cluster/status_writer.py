@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from typing import Any, Final, Protocol
 
 from di_api.names import OPERATOR_NAME
@@ -89,7 +88,7 @@ class StatusWriter:
         is_step = wanted.get("phase") != present.get("phase")
         try:
             async with self._tenants.writing(key.namespace, is_company=is_step):
-                with self._writers.writing(key) if is_step else nullcontext():
+                with self._writers.writing(key, is_company=is_step):
                     written = await self._client.replace(
                         DIJOBS,
                         metadata["name"],

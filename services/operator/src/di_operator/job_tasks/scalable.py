@@ -10,12 +10,11 @@ from typing import Any
 from di_api import names
 from di_api.field_error import items, mapping
 from di_api.ownership import is_controlled_by
-from di_api.phase import Phase
+from di_api.phase import has_finished
 from di_api.validation import pods_per_replica, standby_pods
 from di_operator.lifecycle.observed.pods import Pod, PodReader, is_marked_standby
 
 Object = Mapping[str, Any]
-_FINISHED = frozenset(phase.value for phase in Phase if phase.is_finished)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +64,7 @@ def scalable_tasks(job: Object) -> tuple[ScalableTask, ...]:
     A job that has ended has none. Admission refuses them in preemptible jobs and without valid
     bounds; if a job bypassed admission, such tasks have none either.
     """
-    spec, phase = mapping(job.get("spec")), mapping(job.get("status")).get("phase")
-    if spec.get("preemptible") is True or (isinstance(phase, str) and phase in _FINISHED):
+    if mapping(job.get("spec")).get("preemptible") is True or has_finished(job):
         return ()
     read = (_read(job, place, mapping(task)) for place, task in enumerate(_tasks(job)))
     return tuple(task for task in read if task is not None)

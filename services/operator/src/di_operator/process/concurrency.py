@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, TypeVar
 
 CONCURRENCY: Final = 16
@@ -53,8 +53,11 @@ class Writers:
         self._ended: OrderedDict[Hashable, float] = OrderedDict()
 
     @contextmanager
-    def writing(self, job: Hashable) -> Iterator[None]:
-        """Mark one write of the job, from beginning to end."""
+    def writing(self, job: Hashable, *, is_company: bool = True) -> Iterator[None]:
+        """Mark one write of the job, from beginning to end, unless other jobs are to ignore it."""
+        if not is_company:
+            yield
+            return
         self._under_way[job] += 1
         try:
             yield
@@ -96,7 +99,7 @@ class Tenants:
         """
         await self._begin(namespace)
         try:
-            with self._writers.writing(namespace) if is_company else nullcontext():
+            with self._writers.writing(namespace, is_company=is_company):
                 yield
         finally:
             self._end(namespace)
