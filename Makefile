@@ -27,6 +27,9 @@ CERTIFICATE ?=
 URL ?= https://downloads.example.org/di-orchestrator
 PYTEST := $(BIN)/python -m pytest
 AS_ROOT := tools/as-root
+# Where it is set, each of the thousands of processes of a test run compiles all that it imports: a
+# second for a service.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## this list
