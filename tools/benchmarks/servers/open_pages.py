@@ -54,10 +54,10 @@ class Course:
 
 
 @contextmanager
-def page_of(world: StandIn, folder: Path) -> Iterator[tuple[str, int]]:
+def page_of(world: StandIn, folder: Path, history: str = "none") -> Iterator[tuple[str, int]]:
     """Run `di dashboard` until the end of the block: its address with the token, and its PID."""
     environment = {**os.environ, "KUBECONFIG": str(world.kubeconfig(folder / "config"))}
-    words = ("dashboard", "--no-browser", "--history", "none", "-n", "rl")
+    words = ("dashboard", "--no-browser", "--history", history, "-n", "rl")
     with subprocess.Popen(
         [str(Path(sys.executable).with_name("di")), *words],
         env=environment,
