@@ -249,7 +249,7 @@ def test_a_lane_without_what_it_needs_fails_and_the_others_run(
 
 def test_an_unknown_lane_is_refused_with_those_that_exist() -> None:
     assert [each.name for each in table.chosen(table.ALL, ["soak", "fuzz"])] == ["soak", "fuzz"]
-    with pytest.raises(LookupError, match=r"no lane soap; there are node, .*soak"):
+    with pytest.raises(LookupError, match=r"no lane soap; there are frameworks, .*soak"):
         table.chosen(table.ALL, ["soap"])
 
 

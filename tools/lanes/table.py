@@ -112,7 +112,16 @@ TEST: Final[Sequence[Lane]] = (
 )
 """The lanes of `make test`, the longest ones first, so that none of them runs alone at the end."""
 
+_FRAMEWORKS: Final = _pytest(
+    "frameworks",
+    "torch, JAX, PaddlePaddle, TensorFlow, XGBoost, MPI, Ray and DI-engine on a real node, and "
+    "Stable-Baselines3, TRL and RLlib under `di run` and there",
+    "tests/frameworks",
+    needs=[*_NODE, "libraries"],
+)
+
 ALL: Final[Sequence[Lane]] = (
+    _FRAMEWORKS,
     *TEST,
     _integration("kueue", "jobs in queues of a real Kueue", "kueue", needs=["helm", "kueue"]),
     _integration(
@@ -120,13 +129,6 @@ ALL: Final[Sequence[Lane]] = (
         "KEDA, Prometheus, other schedulers, experiment trackers",
         "peers",
         needs=["peers", "prometheus"],
-    ),
-    _pytest(
-        "frameworks",
-        "torch, JAX, PaddlePaddle, TensorFlow, XGBoost, MPI, Ray and DI-engine on a real node, and "
-        "Stable-Baselines3, TRL and RLlib under `di run` and there",
-        "tests/frameworks",
-        needs=[*_NODE, "libraries"],
     ),
     Lane(
         name="fault-plans",
@@ -148,7 +150,7 @@ ALL: Final[Sequence[Lane]] = (
         needs=["control plane", "soak"],
     ),
 )
-"""The lanes of `make test-all`."""
+"""The lanes of `make test-all`, the longest one first: it takes as long as four others."""
 
 
 COMMANDS: Final[dict[str, Sequence[Lane]]] = {"check": CHECK, "test": TEST, "all": ALL}
