@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import requests
 from typing_extensions import override
@@ -17,6 +19,12 @@ from tests.e2e.test_history import forwarded
 from tests.waiting import wait_until
 
 SERVER_NAME = f"di-dashboard.{NAMESPACE}.svc"
+
+
+class Ask(Protocol):
+    """Asks the page for a path with a token; without one there is no token."""
+
+    def __call__(self, token: str, path: str = "/") -> requests.Response: ...
 
 
 class _Named(requests.adapters.HTTPAdapter):
@@ -45,23 +53,30 @@ def test_each_sees_their_own_jobs_and_nobody_without_a_token_any(
         kubectl("--namespace", namespace, "create", "token", name).strip()
         for name in ("reader", "default")
     )
-    (tmp_path / "ca.crt").write_bytes(_authority(kubectl))
 
-    with forwarded(kubectl, "di-dashboard") as port, requests.Session() as session:
-        session.mount("https://", _Named())
-        authority = str(tmp_path / "ca.crt")
-
-        def page(token: str, path: str = "/") -> requests.Response:
-            headers = {"Authorization": f"Bearer {token}"} if token else {}
-            url = f"https://127.0.0.1:{port}{path}"
-            return session.get(url, headers=headers, timeout=60, verify=authority)
-
+    with asked(kubectl, tmp_path) as page:
         assert page("").status_code == 401
         path = f"/jobs/{namespace}/shown"
         wait_until(lambda: "Running" in page(reader, path).text)
         assert "/jobs/" not in page(reader).text.replace(path, "").replace("/jobs/-", "")
         assert "Which namespace?" in page(nobody).text
         assert page(nobody, path).text.count("shown") == 0
+
+
+@contextmanager
+def asked(kubectl: Kubectl, folder: Path) -> Iterator[Ask]:
+    """The page, asked with a user's token for a path."""
+    authority = folder / "ca.crt"
+    authority.write_bytes(_authority(kubectl))
+    with forwarded(kubectl, "di-dashboard") as port, requests.Session() as session:
+        session.mount("https://", _Named())
+
+        def page(token: str, path: str = "/") -> requests.Response:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            url = f"https://127.0.0.1:{port}{path}"
+            return session.get(url, headers=headers, timeout=60, verify=str(authority))
+
+        yield page
 
 
 def _authority(kubectl: Kubectl) -> bytes:

@@ -34,6 +34,7 @@ PROGRAMS: Final[Mapping[str, tuple[Command, Group]]] = {
     "notation": ("all", "release"),
     "versitygw": ("all", "storage"),
     "keda": ("all", "peers"),
+    "metrics-server": ("all", "peers"),
     "otel-collector": ("all", "peers"),
     "kueue": ("all", "kueue"),
     "cert-manager": ("all", "peers"),

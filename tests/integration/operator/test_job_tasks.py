@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from di_api.names import ANNOTATION_SCALED, API_VERSION, TASK_KIND
 from di_kube.config import KubeConfig
 from di_kube.errors import NotFound
 from di_kube.resources import DIJOB_TASKS, PODS, Resource
+from tests.autoscaler_page import manifests
 from tests.integration.autoscaler_metrics import metrics
 from tests.integration.conftest import ROOT, ApiServer
 from tests.integration.operator_testbed import Object, Testbed, condition, job, task, with_testbed
@@ -135,20 +134,6 @@ async def test_what_is_written_while_no_operator_runs_is_taken_when_one_does(
         await testbed.client.delete(DIJOB_TASKS, "a-collect", namespace)
         await testbed.until(lambda: shows(testbed, 4), "the view to be made again")
         await testbed.delete("a")
-
-
-PAGE = ROOT / "docs/how-to/teams-autoscalers.md"
-
-
-def manifests(kind: str) -> dict[str, Object]:
-    """Those of a kind in the page, by name."""
-    return {body["metadata"]["name"]: body for body in examples() if body.get("kind") == kind}
-
-
-def examples() -> list[Object]:
-    """All that the page has in YAML, also what is a part of a manifest."""
-    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    return [yaml.safe_load(block) for block in blocks]
 
 
 @pytest.mark.proves(

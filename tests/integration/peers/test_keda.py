@@ -16,10 +16,10 @@ from di_certs.files import CA_CERTIFICATE, write_certificates
 from di_kube.config import KubeConfig
 from di_kube.resources import DIJOBS, EVENTS, SECRETS, Resource
 from di_kube.sync import SyncKubeClient
+from tests.autoscaler_page import examples, manifests
 from tests.integration.conftest import ApiServer
 from tests.integration.di_server import running_server
 from tests.integration.keda_process import beside, keda
-from tests.integration.operator.test_job_tasks import examples, manifests
 from tests.integration.operator_testbed import Testbed, on_testbed
 from tests.integration.peers.test_monitoring import ALERTS
 from tests.integration.service_accounts import new_account, token_of

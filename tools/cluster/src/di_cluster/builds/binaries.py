@@ -163,6 +163,14 @@ COMPONENTS = (
         manifests=(_KEDA, ("config/crd/bases/*.yaml",)),
     ),
     Component(
+        name="metrics-server",
+        version="0.9.0",
+        programs={"metrics-server": ("--version",)},
+        built_as={},
+        stamps={"k8s.io/client-go/pkg/version.gitVersion": "v0.9.0"},
+        manifests=("sigs.k8s.io/metrics-server", ("manifests/base/*.yaml",)),
+    ),
+    Component(
         name="otel-collector",
         version="0.165.0",
         programs={"otel-collector": ("--version",)},

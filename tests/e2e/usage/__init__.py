@@ -1,0 +1,1 @@
+"""What pods use, measured on a real node."""
