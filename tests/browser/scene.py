@@ -109,18 +109,27 @@ def _running(name: str, collectors: int, *, step: int) -> Object:
     return body
 
 
+def _measured(world: StandIn, body: Object, index: int) -> None:
+    """What metrics-server measures of a pod."""
+    metadata = {key: body["metadata"][key] for key in ("name", "labels")}
+    usage = {"cpu": f"{3420 if index == 0 else 610 + index}m", "memory": f"{9216 >> index}Mi"}
+    path = f"/apis/metrics.k8s.io/v1beta1/namespaces/rl/pods/{metadata['name']}"
+    world.put(path, {"metadata": metadata, "containers": [{"usage": usage}]})
+
+
 def _roles(world: StandIn, name: str, first: str, second: str, *, collectors: int) -> None:
     for index, task in enumerate(["learner", *["collector"] * collectors]):
         body = pod(name, task, max(0, index - 1), index)
         gpus = "4" if task == "learner" else "1"
+        requests = {"cpu": "4", "memory": "16Gi"} if task == "learner" else {"cpu": "1"}
+        resources = {"limits": {"nvidia.com/gpu": gpus}, "requests": requests}
         body["spec"] = {
             "nodeName": first if index < 3 else second,
-            "containers": [
-                {"name": "di-container", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
-            ],
+            "containers": [{"name": "di-container", "resources": resources}],
         }
         key = body["metadata"]["name"]
         world.put(f"{PODS}/{key}", body)
+        _measured(world, body, index)
         world.logs[key] = [
             f"2026-03-01T11:{40 + line // 60:02}:{line % 60:02}Z {_said(task, line)}"
             for line in range(40 + index)

@@ -303,7 +303,9 @@ def _is_in(path: str, key: str, obj: Object, query: Mapping[str, str]) -> bool:
     parent, name = key.rpartition("/")[0], key.rpartition("/")[2]
     whole = parent == path or (parent.startswith(f"{folder}/") and parent.endswith(f"/{plural}"))
     labels = obj["metadata"].get("labels") or {}
-    wanted = dict(each.split("=") for each in query.get("labelSelector", "").split(",") if each)
+    terms = [each.partition("=") for each in query.get("labelSelector", "").split(",") if each]
+    # A label alone is selected whatever its value.
+    wanted = {name: value if sign else labels.get(name) for name, sign, value in terms}
     fields = query.get("fieldSelector", "")
     return (
         whole

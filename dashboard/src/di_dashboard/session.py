@@ -35,6 +35,10 @@ from di_kube.server_time import ServerTime
 from di_kube.sync import SyncKubeClient
 
 _TIMEOUT: Final = 15.0
+_METRICS_SECONDS: Final = 2.0
+"""Seconds for which a page waits for the use of pods. An API server waits longer for a metrics
+server that does not respond.
+"""
 _CONNECTIONS: Final = 8
 _LOG_CONNECTIONS: Final = 64
 _WORDS: Final = 100
@@ -124,8 +128,8 @@ def looking(
             log_client=log_client,
             last_lines=LastLines(_reader(client, access, clock)),
             usage=Usage(
-                partial(_metrics, client, POD_METRICS),
-                partial(_metrics, client, GPU_METRICS),
+                partial(read_metrics, client, POD_METRICS),
+                partial(read_metrics, client, GPU_METRICS),
                 clock=time.monotonic,
             ),
             now=clock.now,
@@ -174,10 +178,16 @@ def _asking(
         asking.close()
 
 
-def _metrics(
+def read_metrics(
     client: SyncKubeClient, metrics: Resource, namespace: str, job: str
 ) -> Sequence[Mapping[str, Any]]:
-    return client.list(metrics, namespace, label_selector=f"{LABEL_JOB}={job}")[0]
+    """Return the metrics of a job's pods.
+
+    Raises:
+        ApiError: they are not served, not readable, or late.
+    """
+    selector = f"{LABEL_JOB}={job}"
+    return client.list(metrics, namespace, label_selector=selector, timeout=_METRICS_SECONDS)[0]
 
 
 def _reader(

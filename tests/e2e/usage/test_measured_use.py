@@ -92,11 +92,19 @@ def test_top_and_the_page_show_the_use_of_pods_and_doctor_finds_no_fault(
         assert (name, kind) == ("busy-learner-0", "learner")
         return cells
 
+    def is_measured() -> bool:
+        # Until then only requests and limits are there.
+        cells = top()
+        return len(cells) == len(("CPU", "REQUEST", "LIMIT")) * 2 and float(cells[0]) > 0
+
     # metrics-server needs two measurements, 15 seconds apart.
-    wait_until(lambda: float(top()[0]), SLOW_SECONDS, what="the use of a processor")
-    cpu, requested_cpu, memory, requested_memory = top()
+    wait_until(is_measured, SLOW_SECONDS, what="the use of a processor")
+    cpu, requested_cpu, cpu_limit, memory, requested_memory, memory_limit = top()
     assert (requested_cpu, requested_memory) == ("0.01", "16Mi")
+    assert (cpu_limit, memory_limit) == (f"{CORES:.2f}", f"{LIMIT_MIB}Mi")
     _assert_bounds(cpu, memory)
+    _, row, *_ = said("top").splitlines()
+    assert row.split()[:2] == ["busy", "1"]
 
     with asked(kubectl, tmp_path) as page:
 
@@ -107,7 +115,10 @@ def test_top_and_the_page_show_the_use_of_pods_and_doctor_finds_no_fault(
 
         wait_until(lambda: shown()["CPU used"], SLOW_SECONDS, what="the use in the page")
         found = shown()
-        _assert_bounds(found["CPU used"], found["Memory used"])
+        cpu, _, requested_cpu = found["CPU used"].partition(" / ")
+        memory, _, requested_memory = found["Memory used"].partition(" / ")
+        assert (requested_cpu, requested_memory) == ("0.01", "16Mi")
+        _assert_bounds(cpu, memory)
 
     capsys.readouterr()
     run(["doctor", "--namespace", namespace, "-o", "json"])

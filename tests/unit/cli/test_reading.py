@@ -304,6 +304,7 @@ def test_top_of_a_job_without_pods_reports_that(di: Di) -> None:
     di.job(phase="Pending")
     said = di("top", "cartpole")
     assert (said.code, said.lines) == (0, ["dijob/cartpole has no pods"])
+    assert di("top").lines == ["no job in rl has pods"]
 
 
 def test_top_shows_use_beside_requests(di: Di) -> None:
@@ -316,13 +317,34 @@ def test_top_shows_use_beside_requests(di: Di) -> None:
         f"{metrics}/{name}",
         {"metadata": {"name": name, "labels": labels}, "containers": [{"usage": usage}]},
     )
-    assert di("top", "cartpole").lines == [
-        "POD                 TASK     CPU   OF  MEMORY  OF",
-        "cartpole-learner-0  learner  1.50      512Mi",
+    said = di("top", "cartpole")
+    assert said.lines == [
+        "POD                 TASK     CPU   REQUEST  MEMORY  REQUEST  GPUS  USED",
+        "cartpole-learner-0  learner  1.50           512Mi            4",
+    ]
+    assert said.err == ""
+    di.pod("cartpole", "learner", 1, 1)
+    gpus = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/rl/pods/*/DCGM_FI_DEV_GPU_UTIL"
+    measured = {"describedObject": {"name": name}, "value": "87"}
+    di.world.put(gpus, {"metadata": {"name": "all"}, "items": [measured]})
+    said = di("top", "cartpole")
+    assert said.lines == [
+        "POD                 TASK     CPU   REQUEST  MEMORY  REQUEST  GPUS  USED",
+        "cartpole-learner-0  learner  1.50           512Mi            4     87%",
+        "cartpole-learner-1  learner                                  4",
+        "2 pods, 1 measured  learner  1.50           512Mi            8     87%",
+    ]
+    assert said.err == (
+        "not measured yet: cartpole-learner-1; metrics-server needs two measurements of a "
+        "container\n"
+    )
+    assert di("top").lines == [
+        "JOB       PODS           CPU   REQUEST  MEMORY  REQUEST  GPUS  USED",
+        "cartpole  2, 1 measured  1.50           512Mi            8     87%",
     ]
     di.world.refusals["GET", metrics] = {"code": 404, "message": "not found"}
     assert di("top", "cartpole").err.splitlines()[0] == (
-        "error: this cluster does not tell what pods use"
+        "error: this cluster does not measure the resource use of pods"
     )
 
 

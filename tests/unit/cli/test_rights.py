@@ -71,7 +71,7 @@ _COLLECTIONS: Final = (
 def _rows() -> dict[str, set[str]]:
     """The documented rights of each command."""
     rows = {
-        command: set(re.findall(r"`([a-z]+ [a-z/]+)`", text))
+        command: set(re.findall(r"`([a-z]+ [A-Za-z_/]+)`", text))
         for command, text in _ROW.findall(DOCUMENT.read_text())
     }
     for command, rights in _OF_KUBECTL.items():

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from di_cli.exit_codes import ExitCode
+from tests.fakes.api_server import Object
 from tests.unit.cli.conftest import (
     EVENTS,
     JOBS,
@@ -98,7 +99,8 @@ def _fill(di: Di, folder: Path) -> None:
     web["spec"] = {"nodeName": "gpu-2", "containers": [{"resources": {"limits": _GPU}}]}
     di.world.put("/api/v1/namespaces/web/pods/web", web)
     for index, (task, rank) in enumerate((("learner", 0), ("collector", 1), ("collector", 2))):
-        name = di.pod("grpo-7b", task, max(0, rank - 1), rank)
+        name = f"grpo-7b-{task}-{max(0, rank - 1)}"
+        _put_measured(di, pod("grpo-7b", task, max(0, rank - 1), rank))
         di.world.logs[name] = [
             f"2026-03-01T11:59:5{index}Z step {rank}",
             f"2026-03-01T11:59:5{index + 3}Z step {rank + 10}",
@@ -147,11 +149,25 @@ def _fill(di: Di, folder: Path) -> None:
         "/api/v1/namespaces/di-system/configmaps/di-operator",
         {"metadata": {"name": "di-operator"}, "data": settings},
     )
-    usage = {"cpu": "3850m", "memory": "9Gi"}
-    labels = {"diengine/job": "grpo-7b"}
-    used = {"metadata": {"name": "grpo-7b-learner-0", "labels": labels}}
-    metrics = "/apis/metrics.k8s.io/v1beta1/namespaces/rl/pods/grpo-7b-learner-0"
-    di.world.put(metrics, {**used, "containers": [{"usage": usage}]})
+    shares = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/rl/pods/*/DCGM_FI_DEV_GPU_UTIL"
+    share = {"describedObject": {"name": "grpo-7b-learner-0"}, "value": "87"}
+    di.world.put(shares, {"metadata": {"name": "all"}, "items": [share]})
+
+
+def _put_measured(di: Di, body: Object) -> None:
+    """A pod with requests and a memory limit, and what it uses by metrics-server."""
+    metadata, (container,) = body["metadata"], body["spec"]["containers"]
+    is_learner = "learner" in metadata["name"]
+    memory = "16Gi" if is_learner else "2Gi"
+    requests = {"cpu": "4" if is_learner else "1", "memory": memory}
+    resources = container.setdefault("resources", {})
+    resources["requests"] = requests
+    resources.setdefault("limits", {})["memory"] = memory
+    di.world.put(f"{PODS}/{metadata['name']}", body)
+    usage = {"cpu": "3850m", "memory": "9Gi"} if is_learner else {"cpu": "640m", "memory": "1.25Gi"}
+    named = {"metadata": {key: metadata[key] for key in ("name", "labels")}}
+    path = f"/apis/metrics.k8s.io/v1beta1/namespaces/rl/pods/{metadata['name']}"
+    di.world.put(path, {**named, "containers": [{"usage": usage}]})
 
 
 def _failed(di: Di) -> None:

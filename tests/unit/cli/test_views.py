@@ -64,8 +64,9 @@ def test_an_object_of_any_shape_has_a_row(obj: Any) -> None:
         (describe.CONDITIONS, describe.conditions(obj, NOW)),
         (events.HEADER, events.rows([obj], NOW)),
         (pods.HEADER, pods.rows([obj], NOW)),
-        (top.HEADER, top.rows([obj], [obj])),
     ]
+    header, rows = top.by_pod([obj], [obj], {"": 1.0})
+    assert draw(Table(header=header, rows=rows))
     for header, rows in tables:
         assert draw(Table(header=header, rows=rows))
 

@@ -13,7 +13,7 @@ import requests
 from di_cli.access.kubeconfig import read_access
 from di_dashboard.main import serving
 from tests.fakes.api_server import StandIn
-from tests.unit.cli.conftest import JOBS, PODS, job
+from tests.unit.cli.conftest import JOBS, PODS, job, pod
 from tests.unit.dashboard.conftest import Page
 from tests.waiting import ANSWER_SECONDS, wait_until
 
@@ -116,11 +116,15 @@ def test_the_table_of_pods_shows_what_they_use(page: Page, world: StandIn) -> No
     gpus = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/rl/pods/*/DCGM_FI_DEV_GPU_UTIL"
     measured = {"describedObject": {"name": "grpo-7b-learner-0"}, "value": "87"}
     world.put(gpus, {"metadata": {"name": "all"}, "items": [measured]})
+    learner = pod("grpo-7b", "learner", 0, 0)
+    learner["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "4", "memory": "16Gi"}
+    world.put(f"{PODS}/grpo-7b-learner-0", learner)
     page.enter()
+    wait_until(lambda: "16384Mi" in page.get("/jobs/rl/grpo-7b").text)
     table = page.get("/jobs/rl/grpo-7b").text.partition("Memory used")[2]
     assert '<td data-label="GPUs used" class="num">87%</td>' in table
-    assert "3.85" in table
-    assert "9216Mi" in table
+    assert ">3.85 / 4.00<" in table
+    assert ">9216Mi / 16384Mi<" in table
 
 
 def test_a_jobs_curves_are_downloaded_as_csv(page: Page, world: StandIn) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
+import pytest
+
 from di_dashboard.cluster_cache.usage import Usage
-from di_kube.errors import NotFound
+from di_dashboard.session import read_metrics
+from di_kube.config import KubeConfig
+from di_kube.errors import NotFound, Unavailable
+from di_kube.resources import POD_METRICS
+from di_kube.sync import SyncKubeClient
 
 Object = dict[str, Any]
 METRICS = {
@@ -63,6 +70,33 @@ def test_without_a_metrics_server_nothing_is_shown_and_it_is_asked_rarely() -> N
     assert server.reads == 1
     server.now, server.answers = 60.0, [METRICS]
     assert usage.of("rl", "x", gpus=False)
+
+
+def test_while_a_measurement_is_read_other_pages_show_the_last_one() -> None:
+    server = _Server()
+    meanwhile = []
+
+    def read(namespace: str, job: str) -> list[Object]:
+        if server.now:
+            meanwhile.append(usage.of("rl", "x", gpus=False))
+        return server.read(namespace, job)
+
+    usage = Usage(read, server.read_gpus, lambda: server.now)
+    shown = usage.of("rl", "x", gpus=False)
+    server.now, server.answers = 15.0, []
+    assert usage.of("rl", "x", gpus=False) == {}
+    assert meanwhile == [shown]
+    assert server.reads == 2
+
+
+def test_a_page_does_not_wait_for_a_metrics_server_that_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("di_dashboard.session._METRICS_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = KubeConfig(server=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with SyncKubeClient(config=config, timeout=3600) as client, pytest.raises(Unavailable):
+            read_metrics(client, POD_METRICS, "rl", "x")
 
 
 def test_the_use_of_gpus_is_read_for_jobs_that_have_some() -> None:

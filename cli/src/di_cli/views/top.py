@@ -1,91 +1,261 @@
-"""Resource use of pods beside their requests, by pod and by task."""
+"""Resource use of pods beside their requests and limits: by pod and task, or by job."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from di_api.field_error import items, mapping
+from di_api.names import LABEL_JOB
+from di_api.pods.main_container import ENDED
 from di_api.quantity import parse_quantity
+from di_cli.views.jobs import gpus_of
 from di_cli.views.pods import in_order, name_of, task_of
 
-HEADER: Final = ("POD", "TASK", "CPU", "OF", "MEMORY", "OF")
+_LIMIT: Final = "LIMIT"
+_HEADER: Final = ("CPU", "REQUEST", _LIMIT, "MEMORY", "REQUEST", _LIMIT, "GPUS", "USED")
+_GPU_COLUMNS: Final = 2
 _MIB: Final = 1 << 20
+_CPU, _MEMORY = "cpu", "memory"
+_NO_SHARES: Final[Mapping[str, float]] = MappingProxyType({})
 
 Object = Mapping[str, Any]
+Lines = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""A header and rows."""
 
 
 @dataclass(slots=True)
 class _Sum:
-    cpu: float = 0.0
-    memory: float = 0.0
-    cpu_asked: float = 0.0
-    memory_asked: float = 0.0
+    """Pods together. An absent limit means that a container has none."""
+
+    pods: int = 0
+    measured: int = 0
+    used: dict[str, float] = field(default_factory=dict)
+    requests: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, float] = field(default_factory=dict)
+    gpus: int = 0
+    gpu_shares: list[float] = field(default_factory=list)
 
     def add(self, other: _Sum) -> None:
-        self.cpu += other.cpu
-        self.memory += other.memory
-        self.cpu_asked += other.cpu_asked
-        self.memory_asked += other.memory_asked
+        self.limits = _limits([self.limits, other.limits]) if self.pods else {**other.limits}
+        self.pods += other.pods
+        self.measured += other.measured
+        self.gpus += other.gpus
+        self.gpu_shares += other.gpu_shares
+        self.used = _total([self.used, other.used])
+        self.requests = _total([self.requests, other.requests])
 
     def cells(self) -> tuple[str, ...]:
+        used = self.used if self.measured else {}
+        share = sum(self.gpu_shares) / len(self.gpu_shares) if self.gpu_shares else None
         return (
-            f"{self.cpu:.2f}",
-            f"{self.cpu_asked:.2f}" if self.cpu_asked else "",
-            f"{self.memory / _MIB:.0f}Mi",
-            f"{self.memory_asked / _MIB:.0f}Mi" if self.memory_asked else "",
+            *(cpu_text(each.get(_CPU)) for each in (used, self.requests, self.limits)),
+            *(memory_text(each.get(_MEMORY)) for each in (used, self.requests, self.limits)),
+            str(self.gpus or ""),
+            share_text(share),
         )
 
+    def some(self) -> str:
+        """Return how many are measured, if others are not."""
+        return f", {self.measured} measured" if 0 < self.measured < self.pods else ""
 
-def rows(pods: Iterable[Object], metrics: Iterable[Object]) -> list[tuple[str, ...]]:
-    """Return a row for each pod, then one for each task with several."""
-    used = {name_of(each): each for each in metrics}
+
+def by_pod(
+    pods: Iterable[Object],
+    metrics: Iterable[Object],
+    gpu_shares: Mapping[str, float] = _NO_SHARES,
+) -> Lines:
+    """Return a row for each pod, then one for each task with several that have not ended.
+
+    Limits are shown if a pod has one, and GPUs if a pod requests some. What is not measured is
+    empty.
+
+    Args:
+        pods: of one job.
+        metrics: of metrics.k8s.io.
+        gpu_shares: the use of GPUs in percent, by pod.
+    """
+    measured = {name_of(each): each for each in metrics}
     found: list[tuple[str, ...]] = []
-    tasks: dict[str, tuple[int, _Sum]] = {}
+    tasks: dict[str, _Sum] = {}
     for pod in in_order(pods):
-        name, task = name_of(pod), task_of(pod)
-        total = _use(pod, used.get(name, {}))
-        found.append((name, task, *total.cells()))
-        count, together = tasks.get(task, (0, _Sum()))
-        together.add(total)
-        tasks[task] = (count + 1, together)
+        total = _of_pod(pod, measured.get(name_of(pod)), gpu_shares.get(name_of(pod)))
+        found.append((name_of(pod), task_of(pod), *total.cells()))
+        if not _has_ended(pod):
+            tasks.setdefault(task_of(pod), _Sum()).add(total)
     found += [
-        (f"{count} pods", task, *total.cells())
-        for task, (count, total) in tasks.items()
-        if count > 1
+        (f"{total.pods} pods{total.some()}", task, *total.cells())
+        for task, total in tasks.items()
+        if total.pods > 1
     ]
-    return found
+    return _shown(("POD", "TASK"), found)
+
+
+def by_job(
+    pods: Iterable[Object],
+    metrics: Iterable[Object],
+    gpu_shares: Mapping[str, float] = _NO_SHARES,
+) -> Lines:
+    """Return a row for each job with pods that have not ended, by name; else as `by_pod`.
+
+    Args:
+        pods: of the jobs of one namespace.
+        metrics: of metrics.k8s.io.
+        gpu_shares: the use of GPUs in percent, by pod.
+    """
+    measured = {name_of(each): each for each in metrics}
+    jobs: dict[str, _Sum] = {}
+    for pod in pods:
+        if not _has_ended(pod):
+            total = _of_pod(pod, measured.get(name_of(pod)), gpu_shares.get(name_of(pod)))
+            jobs.setdefault(_job_of(pod), _Sum()).add(total)
+    found = [
+        (name, f"{total.pods}{total.some()}", *total.cells())
+        for name, total in sorted(jobs.items())
+    ]
+    return _shown(("JOB", "PODS"), found)
+
+
+def unmeasured(pods: Iterable[Object], metrics: Iterable[Object]) -> list[str]:
+    """Return the running pods without a measurement."""
+    measured = {name_of(each) for each in metrics}
+    return [
+        name_of(pod)
+        for pod in in_order(pods)
+        if mapping(pod.get("status")).get("phase") == "Running" and name_of(pod) not in measured
+    ]
 
 
 def used(metrics: Object) -> tuple[str, str]:
     """Return the cores and the memory that a pod uses, as text."""
-    cpu, _, memory, _ = _measured(metrics).cells()
-    return cpu, memory
+    found = _used(metrics)
+    return cpu_text(found.get(_CPU)), memory_text(found.get(_MEMORY))
 
 
-def _measured(metrics: Object) -> _Sum:
-    total = _Sum()
-    for container in map(mapping, items(metrics.get("containers"))):
-        usage = mapping(container.get("usage"))
-        total.cpu += _amount(usage.get("cpu"))
-        total.memory += _amount(usage.get("memory"))
-    return total
+def requested(pod: Object) -> tuple[str, str]:
+    """Return the cores and the memory that a pod requests, as text; empty: none."""
+    found, _ = _resources(mapping(pod.get("spec")))
+    return cpu_text(found.get(_CPU)), memory_text(found.get(_MEMORY))
 
 
-def _use(pod: Object, metrics: Object) -> _Sum:
-    total = _measured(metrics)
-    for container in map(mapping, items(mapping(pod.get("spec")).get("containers"))):
-        asked = mapping(mapping(container.get("resources")).get("requests"))
-        total.cpu_asked += _amount(asked.get("cpu"))
-        total.memory_asked += _amount(asked.get("memory"))
-    return total
+def gpu_share(value: Object) -> tuple[str, float | None]:
+    """Return the pod of a custom metric's value, and the value in percent."""
+    name = str(mapping(value.get("describedObject")).get("name") or "")
+    return name, _amount(value.get("value"))
 
 
-def _amount(value: object) -> float:
-    if not isinstance(value, str | int):
-        return 0.0
+def cpu_text(cores: float | None) -> str:
+    """Return cores as text; empty: unknown."""
+    return "" if cores is None else f"{cores:.2f}"
+
+
+def memory_text(size: float | None) -> str:
+    """Return bytes as text; empty: unknown."""
+    return "" if size is None else f"{size / _MIB:.0f}Mi"
+
+
+def share_text(percent: float | None) -> str:
+    """Return a percentage as text; empty: unknown."""
+    return "" if percent is None else f"{percent:.0f}%"
+
+
+def _shown(first: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Lines:
+    """Return the table without limits and GPUs that no row has."""
+    header, found = (*first, *_HEADER), list(rows)
+    gpus = len(header) - _GPU_COLUMNS
+    has_gpus = any(row[gpus] for row in found)
+    shown = [
+        index
+        for index, title in enumerate(header)
+        # An empty use beside requests of GPUs means that it is not measured.
+        if (has_gpus if index >= gpus else title != _LIMIT or any(row[index] for row in found))
+    ]
+    return [header[index] for index in shown], [[row[index] for index in shown] for row in found]
+
+
+def _job_of(pod: Object) -> str:
+    return str(mapping(mapping(pod.get("metadata")).get("labels")).get(LABEL_JOB) or "")
+
+
+def _has_ended(pod: Object) -> bool:
+    return mapping(pod.get("status")).get("phase") in ENDED
+
+
+def _of_pod(pod: Object, metrics: Object | None, gpu_share: float | None) -> _Sum:
+    spec = mapping(pod.get("spec"))
+    requests, limits = _resources(spec)
+    return _Sum(
+        pods=1,
+        measured=0 if metrics is None else 1,
+        used={} if metrics is None else _used(metrics),
+        requests=requests,
+        limits=limits,
+        gpus=gpus_of(spec),
+        gpu_shares=[] if gpu_share is None else [gpu_share],
+    )
+
+
+def _used(metrics: Object) -> dict[str, float]:
+    containers = map(mapping, items(metrics.get("containers")))
+    zero = {_CPU: 0.0, _MEMORY: 0.0}
+    return _total([zero, *(_amounts(each.get("usage")) for each in containers)])
+
+
+def _resources(spec: Object) -> tuple[dict[str, float], dict[str, float]]:
+    """Return requests and limits of what runs at the same time: containers and sidecars. Those of
+    the pod itself replace them.
+    """
+    before = map(mapping, items(spec.get("initContainers")))
+    running = [
+        *map(mapping, items(spec.get("containers"))),
+        *(each for each in before if each.get("restartPolicy") == "Always"),
+    ]
+    resources = [mapping(each.get("resources")) for each in running]
+    of_pod = mapping(spec.get("resources"))
+    limits = [_amounts(each.get("limits")) for each in resources]
+    requests = [
+        {**limit, **_amounts(each.get("requests"))}
+        for limit, each in zip(limits, resources, strict=True)
+    ]
+    return (
+        {**_total(requests), **_amounts(of_pod.get("requests"))},
+        {**_limits(limits), **_amounts(of_pod.get("limits"))},
+    )
+
+
+def _total(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for each in amounts:
+        for name, value in each.items():
+            found[name] = found.get(name, 0.0) + value
+    return found
+
+
+def _limits(amounts: list[dict[str, float]]) -> dict[str, float]:
+    """Return the sums of the limits that all have."""
+    return {
+        name: value
+        for name, value in _total(amounts).items()
+        if all(name in each for each in amounts)
+    }
+
+
+def _amounts(resources: object) -> dict[str, float]:
+    found = mapping(resources)
+    amounts = {name: _amount(found.get(name)) for name in (_CPU, _MEMORY)}
+    return {name: value for name, value in amounts.items() if value is not None}
+
+
+def _amount(value: object) -> float | None:
+    return _parsed(value) if isinstance(value, str | int) else None
+
+
+@lru_cache(maxsize=4096)
+def _parsed(value: str | int) -> float | None:
     try:
         return float(parse_quantity(value))
     except ValueError:
-        return 0.0
+        return None

@@ -49,7 +49,14 @@ def slim_pod(pod: Object) -> Object:
         names = ("name", "namespace", "uid", "resourceVersion")
         kept["metadata"] = {key: pod["metadata"].get(key) for key in names}
         return kept
-    for key in ("nodeSelector", "tolerations", "affinity", "schedulingGates", "restartPolicy"):
+    for key in (
+        "nodeSelector",
+        "tolerations",
+        "affinity",
+        "schedulingGates",
+        "restartPolicy",
+        "resources",
+    ):
         if key in spec:
             kept["spec"][key] = spec[key]
     kept["spec"]["initContainers"] = [

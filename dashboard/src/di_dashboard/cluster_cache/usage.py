@@ -7,10 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from di_api.field_error import mapping
-from di_api.quantity import parse_quantity
 from di_cli.views.pods import name_of
-from di_cli.views.top import used
+from di_cli.views.top import gpu_share, share_text, used
 from di_kube.errors import ApiError
 
 Object = Mapping[str, Any]
@@ -76,25 +74,25 @@ class _Kept(Generic[T]):
         key, now = (namespace, job), self._clock()
         with self._lock:
             until, found = self._kept.get(key, (now, {}))
-        if now < until:
-            return found
+            if now < until:
+                return found
+            # Meanwhile other pages show the last measurement, and do not read.
+            self._keep(key, now + _SECONDS, found)
         try:
             found, seconds = self._read(*key), _SECONDS
         except ApiError:
             found, seconds = {}, _REFUSED_SECONDS
         with self._lock:
-            self._kept[key] = (now + seconds, found)
-            self._kept.move_to_end(key)
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            self._keep(key, now + seconds, found)
         return found
+
+    def _keep(self, key: tuple[str, str], until: float, found: Mapping[str, T]) -> None:
+        self._kept[key] = (until, found)
+        self._kept.move_to_end(key)
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
 
 
 def _share(value: Object) -> tuple[str, str]:
-    """Return the pod of a custom metric's value, and the value in percent."""
-    amount = value.get("value")
-    try:
-        share = f"{float(parse_quantity(amount)):.0f}%" if isinstance(amount, str | int) else ""
-    except ValueError:
-        share = ""
-    return str(mapping(value.get("describedObject")).get("name") or ""), share
+    pod, percent = gpu_share(value)
+    return pod, share_text(percent)

@@ -17,6 +17,7 @@ from di_api.pods.main_container import all_statuses, main_first
 from di_cli.views.jobs import gpus_of
 from di_cli.views.pods import in_order, index_of, name_of, rank_of, state_of, task_of
 from di_cli.views.times import age
+from di_cli.views.top import requested
 from di_dashboard.cluster_cache.usage import Use
 from di_dashboard.views.desired_pods import MissingPod
 
@@ -41,7 +42,8 @@ class Cell:
         sign: the same as a character, for readers who see no color.
         restarts: of its containers, in place.
         gpus: number that it requests.
-        cpu, memory, gpu_use: what it uses; empty if it is not measured.
+        cpu, memory: what it uses, with what it requests; empty if it is not measured.
+        gpu_use: of its GPUs, in percent; the same.
         exists: whether the cluster has the pod; without it there is no log.
     """
 
@@ -146,6 +148,7 @@ def _cell(pod: Object, now: datetime, usage: Mapping[str, Use]) -> Cell:
     state, metadata = state_of(pod), mapping(pod.get("metadata"))
     mood = _mood(state)
     restarts = [each.get("restartCount") for each in all_statuses(pod)]
+    requested_cpu, requested_memory = requested(pod) if use.cpu else ("", "")
     return Cell(
         name=name_of(pod),
         task=task_of(pod),
@@ -160,10 +163,14 @@ def _cell(pod: Object, now: datetime, usage: Mapping[str, Use]) -> Cell:
         node=str(mapping(pod.get("spec")).get("nodeName") or ""),
         age=age(metadata.get("creationTimestamp"), now),
         gpus=gpus_of(mapping(pod.get("spec"))),
-        cpu=use.cpu,
-        memory=use.memory,
+        cpu=_beside(use.cpu, requested_cpu),
+        memory=_beside(use.memory, requested_memory),
         gpu_use=use.gpus,
     )
+
+
+def _beside(used: str, requested: str) -> str:
+    return f"{used} / {requested}" if used and requested else used
 
 
 def _missing(pod: MissingPod) -> Cell:
