@@ -278,7 +278,7 @@ def test_doctor_finds_what_is_seeded(
             ("certificates", "no authority is told"),
             ("server", "there is no di-server"),
             ("quota", "services 1 of 1"),
-            ("metrics", "does not say what pods use"),
+            ("metrics", "does not measure the resource use of pods"),
         ):
             assert any(topic == each and words in what for each, what in found), out
         # The administrator may do everything, and the CRD is as it has to be.

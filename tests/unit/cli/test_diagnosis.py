@@ -49,6 +49,15 @@ UNREACHED = (
 _SERVICES = ("operator", "webhook", "server")
 
 
+def _ready(index: int, node: str, *, minutes: float = 10) -> dict[str, Any]:
+    """A pod of a job that runs on that node, ready for so long."""
+    body = pod()
+    body["metadata"]["name"] = f"cartpole-learner-{index}"
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": at(minutes=minutes)}
+    status = {"phase": "Running", "conditions": [ready]}
+    return {**body, "spec": {"nodeName": node}, "status": status}
+
+
 def _services(**changed: dict[str, Any] | None) -> Answer:
     """The Deployments, one of them different or not there."""
     return answer(
@@ -189,10 +198,25 @@ SEEDED: Final[dict[str, list[tuple[Severity, str, dict[str, Any]]]]] = {
         (WARNING, "pods of jobs that are gone: old-learner-0", {"pods": answer(pod(), pod("old"))}),
     ],
     "local": [(WARNING, "ended without clearing away", {"killed_runs": ("/home/ann/runs/x",)})],
-    "metrics": [(WARNING, "di top", {"metrics": MISSING})],
+    "metrics": [
+        (WARNING, "di top", {"metrics": MISSING}),
+        (
+            WARNING,
+            "without a measurement: cartpole-learner-0, cartpole-learner-1, on gpu-1, gpu-2",
+            {"pods": answer(_ready(0, "gpu-1"), _ready(1, "gpu-2"))},
+        ),
+    ],
 }
 """By topic: severity and message of a finding, and the difference from a good installation."""
 ROWS: Final = [(topic, *row) for topic, rows in SEEDED.items() for row in rows]
+
+
+def test_a_pod_that_is_measured_new_or_being_deleted_is_no_finding() -> None:
+    pods = [_ready(0, "gpu-1"), _ready(1, "gpu-2", minutes=1), _ready(2, "gpu-2")]
+    pods[2]["metadata"]["deletionTimestamp"] = at(minutes=1)
+    metrics = {"metadata": {"name": pods[0]["metadata"]["name"]}, "containers": []}
+    reports = diagnose(facts(pods=answer(*pods), metrics=answer(metrics)))
+    assert not any(report.findings for report in reports)
 
 
 def test_a_good_installation_has_no_findings() -> None:

@@ -2,18 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
 
-from di_cli.diagnosis.facts import Facts
+from di_api.conditions import condition_of
+from di_api.field_error import mapping
+from di_api.timestamps import parse_time
+from di_cli.diagnosis.facts import Facts, Object
 from di_cli.diagnosis.finding import Finding, unread, warning
+
+UNMEASURED: Final = timedelta(minutes=5)
+"""Time after which a pod that is ready has been measured, by any usual resolution."""
+_SHOWN: Final = 5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Check metrics.k8s.io."""
+    """Check metrics.k8s.io, and that it has all pods of jobs."""
     if facts.metrics.is_missing or facts.metrics.code == 503:
         yield warning(
-            "the cluster does not say what pods use: di top shows what was asked for alone",
+            "the cluster does not measure the resource use of pods: di top and the page cannot "
+            "show it",
             remedy="have metrics-server installed",
         )
     elif not facts.metrics.is_good:
-        yield unread(facts.metrics, "what pods use (list pods of metrics.k8s.io)")
+        yield unread(facts.metrics, "the resource use of pods (list pods of metrics.k8s.io)")
+    elif facts.pods.is_good:
+        yield from _unmeasured(facts)
+
+
+def _unmeasured(facts: Facts) -> Iterator[Finding]:
+    measured = {_name(each) for each in facts.metrics.found}
+    pods = [
+        pod for pod in facts.pods.found if _name(pod) not in measured and _has_to_be(pod, facts.now)
+    ]
+    if pods:
+        nodes = {str(mapping(pod.get("spec")).get("nodeName") or "") for pod in pods}
+        yield warning(
+            f"running without a measurement: {_some([_name(pod) for pod in pods])}, on "
+            f"{_some(sorted(nodes))}",
+            remedy="see the log of metrics-server: it has to reach the kubelets of these nodes",
+        )
+
+
+def _name(found: Object) -> str:
+    return str(mapping(found.get("metadata")).get("name") or "")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _has_to_be(pod: Object, now: datetime) -> bool:
+    """Return whether a pod has been ready for long enough to be measured, and is to stay."""
+    if mapping(pod.get("metadata")).get("deletionTimestamp"):
+        return False
+    ready = condition_of(pod, "Ready")
+    since = parse_time(ready.get("lastTransitionTime"))
+    return ready.get("status") == "True" and since is not None and now - since > UNMEASURED
