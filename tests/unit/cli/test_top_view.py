@@ -78,6 +78,6 @@ def test_requests_are_those_of_all_that_runs_at_the_same_time() -> None:
         {"name": "downloads", "resources": one},
         {"name": "sidecar", "restartPolicy": "Always", "resources": one},
     ]
-    assert requested(found) == ("1.50", "1024Mi")
+    assert requested(found) == (1.5, 1 << 30)
     found["spec"]["resources"] = {"requests": {"cpu": "4"}}
-    assert requested(found) == ("4.00", "1024Mi")
+    assert requested(found) == (4, 1 << 30)

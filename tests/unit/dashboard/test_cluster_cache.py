@@ -192,4 +192,4 @@ def test_a_foreign_pod_is_kept_with_its_resources_only() -> None:
 def test_a_pod_of_a_job_is_kept_with_the_resources_of_the_pod_itself() -> None:
     body = pod("a", "learner", 0, 0)
     body["spec"]["resources"] = {"requests": {"cpu": "2"}}
-    assert requested(slim_pod(body)) == ("2.00", "")
+    assert requested(slim_pod(body)) == (2, None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_dashboard.cluster_cache.usage import Usage
+from di_dashboard.cluster_cache.usage import Usage, Use
 from di_dashboard.session import read_metrics
 from di_kube.config import KubeConfig
 from di_kube.errors import NotFound, Unavailable
@@ -15,6 +15,7 @@ from di_kube.resources import POD_METRICS
 from di_kube.sync import SyncKubeClient
 
 Object = dict[str, Any]
+MIB = 1 << 20
 METRICS = {
     "metadata": {"name": "x-learner-0"},
     "containers": [
@@ -50,7 +51,7 @@ class _Server:
 def test_the_use_of_all_containers_is_read_once_for_each_measurement() -> None:
     server = _Server()
     usage = Usage(server.read, server.read_gpus, lambda: server.now)
-    assert usage.of("rl", "x", gpus=False) == {"x-learner-0": ("1.25", "1536Mi", "")}
+    assert usage.of("rl", "x", gpus=False) == {"x-learner-0": Use(1.25, 1536 * MIB)}
     server.now = 14.0
     usage.of("rl", "x", gpus=False)
     assert server.reads == 1
@@ -105,8 +106,8 @@ def test_the_use_of_gpus_is_read_for_jobs_that_have_some() -> None:
     usage.of("rl", "x", gpus=False)
     assert server.gpu_reads == 0
     found = usage.of("rl", "x", gpus=True)
-    assert found["x-learner-0"] == ("1.25", "1536Mi", "87%")
-    assert [found[f"x-learner-{index}"].gpus for index in (1, 2)] == ["12%", ""]
+    assert found["x-learner-0"] == Use(1.25, 1536 * MIB, 87)
+    assert [found[f"x-learner-{index}"].gpus for index in (1, 2)] == [12.5, None]
     server.answers = None
     server.now = 15.0
-    assert usage.of("rl", "x", gpus=True)["x-learner-0"] == ("", "", "87%")
+    assert usage.of("rl", "x", gpus=True)["x-learner-0"] == Use(None, None, 87)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from di_api.field_error import items, mapping
 from di_api.names import LABEL_JOB
@@ -25,6 +25,13 @@ _NO_SHARES: Final[Mapping[str, float]] = MappingProxyType({})
 Object = Mapping[str, Any]
 Lines = tuple[Sequence[str], Sequence[Sequence[str]]]
 """A header and rows."""
+
+
+class Amounts(NamedTuple):
+    """Cores and bytes of memory."""
+
+    cpu: float | None
+    memory: float | None
 
 
 @dataclass(slots=True)
@@ -129,16 +136,23 @@ def unmeasured(pods: Iterable[Object], metrics: Iterable[Object]) -> list[str]:
     ]
 
 
-def used(metrics: Object) -> tuple[str, str]:
-    """Return the cores and the memory that a pod uses, as text."""
-    found = _used(metrics)
-    return cpu_text(found.get(_CPU)), memory_text(found.get(_MEMORY))
+def used(metrics: Object) -> Amounts:
+    """Return the cores and the bytes of memory that a pod uses."""
+    return _amounts_of(_used(metrics))
 
 
-def requested(pod: Object) -> tuple[str, str]:
-    """Return the cores and the memory that a pod requests, as text; empty: none."""
-    found, _ = _resources(mapping(pod.get("spec")))
-    return cpu_text(found.get(_CPU)), memory_text(found.get(_MEMORY))
+def requested(pod: Object) -> Amounts:
+    """Return the cores and the bytes of memory that a pod requests; None: none."""
+    return _amounts_of(_resources(mapping(pod.get("spec")))[0])
+
+
+def limited(pod: Object) -> Amounts:
+    """Return the cores and the bytes of memory that a pod can use; None: no limit."""
+    return _amounts_of(_resources(mapping(pod.get("spec")))[1])
+
+
+def _amounts_of(found: Mapping[str, float]) -> Amounts:
+    return Amounts(cpu=found.get(_CPU), memory=found.get(_MEMORY))
 
 
 def gpu_share(value: Object) -> tuple[str, float | None]:

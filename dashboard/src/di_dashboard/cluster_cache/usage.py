@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from di_cli.views.pods import name_of
-from di_cli.views.top import gpu_share, share_text, used
+from di_cli.views.top import gpu_share, used
 from di_kube.errors import ApiError
 
 Object = Mapping[str, Any]
@@ -17,11 +17,11 @@ Read = Callable[[str, str], Sequence[Object]]
 
 
 class Use(NamedTuple):
-    """Cores, memory and percentage of the GPUs that a pod uses, as text; empty: not measured."""
+    """Cores, bytes of memory and percentage of the GPUs that a pod uses; None: not measured."""
 
-    cpu: str = ""
-    memory: str = ""
-    gpus: str = ""
+    cpu: float | None = None
+    memory: float | None = None
+    gpus: float | None = None
 
 
 _SECONDS: Final = 15.0
@@ -42,7 +42,7 @@ class Usage:
 
     def __init__(self, read: Read, read_gpus: Read, clock: Callable[[], float]) -> None:
         self._pods = _Kept(lambda *of: {name_of(each): used(each) for each in read(*of)}, clock)
-        self._gpus = _Kept(lambda *of: dict(map(_share, read_gpus(*of))), clock)
+        self._gpus = _Kept(lambda *of: dict(map(gpu_share, read_gpus(*of))), clock)
 
     def of(self, namespace: str, job: str, *, gpus: bool) -> Mapping[str, Use]:
         """Return the use of a job's pods by name; empty if it is not measured or not readable.
@@ -54,8 +54,8 @@ class Usage:
         shares = self._gpus.of(namespace, job) if gpus else {}
         found: dict[str, Use] = {}
         for name in {**pods, **shares}:
-            cpu, memory = pods.get(name, ("", ""))
-            found[name] = Use(cpu=cpu, memory=memory, gpus=shares.get(name, ""))
+            cpu, memory = pods.get(name, (None, None))
+            found[name] = Use(cpu=cpu, memory=memory, gpus=shares.get(name))
         return found
 
 
@@ -91,8 +91,3 @@ class _Kept(Generic[T]):
         self._kept.move_to_end(key)
         if len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
-
-
-def _share(value: Object) -> tuple[str, str]:
-    pod, percent = gpu_share(value)
-    return pod, share_text(percent)
