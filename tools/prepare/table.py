@@ -38,6 +38,7 @@ PROGRAMS: Final[Mapping[str, tuple[Command, Group]]] = {
     "otel-collector": ("all", "peers"),
     "kueue": ("all", "kueue"),
     "cert-manager": ("all", "peers"),
+    "prometheus-adapter": ("all", "peers"),
     "scheduler-plugins": ("all", "peers"),
     "training-operator": ("bench", "rival"),
     "kuberay": ("bench", "rival"),

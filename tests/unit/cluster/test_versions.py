@@ -26,6 +26,7 @@ MODULES = {
     "training-operator": r"github\.com/kubeflow/training-operator v(\S+)",
     "kuberay": r"github\.com/ray-project/kuberay/ray-operator v(\S+)",
     "metrics-server": r"sigs\.k8s\.io/metrics-server v(\S+)",
+    "prometheus-adapter": r"sigs\.k8s\.io/prometheus-adapter v(\S+)",
     "otel-collector": r"go\.opentelemetry\.io/collector/otelcol v(\S+)",
     "keda": r"github\.com/kedacore/keda/v2 v(\S+)",
 }

@@ -178,6 +178,13 @@ COMPONENTS = (
         stamps={"main.version": "0.165.0"},
     ),
     Component(
+        name="prometheus-adapter",
+        version="0.12.0",
+        programs={"prometheus-adapter": ("--version",)},
+        built_as={"prometheus-adapter": "adapter"},
+        stamps={},
+    ),
+    Component(
         name="scheduler-plugins",
         version="0.34.7",
         programs={"scheduler-plugins": ("--version",)},
