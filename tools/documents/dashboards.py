@@ -14,6 +14,8 @@ FOLDER: Final = (
 )
 _WIDTH, _HEIGHT = 12, 8
 _DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
+_PODS: Final = '{namespace="$namespace",pod=~"$dijob-.+"}'
+_CONTAINERS: Final = '{namespace="$namespace",pod=~"$dijob-.+",container!=""}'
 _JOB: Final = '{namespace="$namespace",dijob="$dijob"}'
 
 
@@ -57,6 +59,17 @@ def _rate(metric: str, by: str) -> tuple[tuple[str, str], ...]:
     return ((f"sum by ({by}) (rate({metric}[$__rate_interval]))", f"{{{{{by}}}}}"),)
 
 
+def _by_pod(measured: str) -> tuple[tuple[str, str], ...]:
+    """What is measured of a job's pods, by pod.
+
+    The names of its pods are `$dijob-TASK-INDEX`; so are those of a job whose name begins alike,
+    but it has other tasks then.
+    """
+    tasks = f"0 * max by (task) (di_job_pods{_JOB}) + 1"
+    named = f'label_replace({measured}, "task", "$1", "pod", "$dijob-(.+)-[0-9]+")'
+    return ((f"{named} * on (task) group_left () ({tasks})", "{{pod}}"),)
+
+
 def _days_left(service: str) -> tuple[tuple[str, str], ...]:
     expiry = f"di_{service}_certificate_expiry_timestamp_seconds"
     return ((f"(min({expiry} > 0) - time()) / 86400", "days"),)
@@ -64,6 +77,7 @@ def _days_left(service: str) -> tuple[tuple[str, str], ...]:
 
 _NO_JOBS: Final = "no job has metrics of its own, or none that says this"
 _NO_ALLOCATOR: Final = "there is no allocator, or nothing to allocate"
+_NO_KUBELETS: Final = "the metrics of containers (cAdvisor's, of the kubelets) are not scraped"
 _NEVER: Final = "it has never happened"
 
 DASHBOARDS: Final = (
@@ -301,6 +315,26 @@ DASHBOARDS: Final = (
                     (f"max(di_job_env_steps_per_second{_JOB})", "of environments"),
                     (f"max(di_job_train_steps_per_second{_JOB})", "of training"),
                 ),
+            ),
+            Panel(
+                title="Use of CPUs by pod, in cores",
+                asks=_by_pod(
+                    "sum by (pod) (rate(container_cpu_usage_seconds_total"
+                    f"{_CONTAINERS}[$__rate_interval]))"
+                ),
+                may_be_empty=_NO_KUBELETS,
+            ),
+            Panel(
+                title="Use of memory by pod",
+                asks=_by_pod(f"sum by (pod) (container_memory_working_set_bytes{_CONTAINERS})"),
+                unit="bytes",
+                may_be_empty=_NO_KUBELETS,
+            ),
+            Panel(
+                title="Use of GPUs by pod",
+                asks=_by_pod(f"avg by (pod) (DCGM_FI_DEV_GPU_UTIL{_PODS})"),
+                unit="percent",
+                may_be_empty="it has no GPUs, or dcgm-exporter is not scraped with honorLabels",
             ),
             Panel(
                 title="Restarts and reschedules",

@@ -17,6 +17,7 @@ from tests.integration.conftest import ApiServer
 from tests.integration.di_server import running_server
 from tests.integration.operator_testbed import Testbed, job, on_testbed, task
 from tests.integration.webhook_process import webhook_process
+from tests.monitoring.exporter import exporting, sample
 from tests.monitoring.prometheus import Prometheus, running
 from tests.waiting import wait_until
 from tools.documents import dashboards
@@ -35,6 +36,7 @@ def test_what_dashboards_and_alerts_ask_is_answered(
     api_server: ApiServer, kube_config: KubeConfig, namespace: str, tmp_path: Path
 ) -> None:
     with (
+        exporting(_measured(namespace)) as measured,
         running_server(tmp_path, api_server.kubeconfig) as server,
         webhook_process(tmp_path / "webhook", "127.0.0.1") as webhook,
     ):
@@ -51,6 +53,7 @@ def test_what_dashboards_and_alerts_ask_is_answered(
                     "operator": f"127.0.0.1:{operator.port}",
                     "server": f"127.0.0.1:{server.ports[1]}",
                     "webhook": webhook.health.removeprefix("http://"),
+                    "kubelet": measured,
                 }
                 await asyncio.to_thread(_ask, tmp_path, targets, namespace)
 
@@ -62,17 +65,18 @@ def test_what_dashboards_and_alerts_ask_is_answered(
 def _ask(folder: Path, targets: dict[str, str], namespace: str) -> None:
     with running(folder, targets, ALERTS) as prometheus:
         for text, may_be_empty in dashboards.expressions():
-            asked = (
-                text.replace("$__rate_interval", "30s")
-                .replace("$namespace", namespace)
-                .replace("$dijob", "trains")
-            )
+            asked = _filled(text, namespace)
             if may_be_empty:
                 # It is read and understood at least.
                 prometheus.query(asked)
             else:
                 has_data = partial(_has_data, prometheus, asked)
                 wait_until(has_data, what=f"data of {text}")
+        for text, _ in dashboards.expressions():
+            if "container_" in text or "DCGM_" in text:
+                asked = _filled(text, namespace)
+                shows_pods = partial(_shows_pods_of_the_job, prometheus, asked)
+                wait_until(shows_pods, what=f"the job's pods alone in {asked}")
         wait_until(lambda: _are_evaluated(prometheus), what="the rules to be evaluated")
         assert {rule["name"]: rule.get("lastError", "") for rule in prometheus.rules()} == (
             dict.fromkeys((rule["name"] for rule in prometheus.rules()), "")
@@ -85,8 +89,32 @@ def _ask(folder: Path, targets: dict[str, str], namespace: str) -> None:
         assert waits["metric"]["dijob"] == "waits"
 
 
+def _measured(namespace: str) -> str:
+    """What kubelets and dcgm-exporter measure of the job's pods, and of one of another job."""
+    of_container = {"container": "di-container", "namespace": namespace}
+    return "".join(
+        sample("container_cpu_usage_seconds_total", 9, pod=pod, **of_container)
+        + sample("container_memory_working_set_bytes", 1 << 30, pod=pod, **of_container)
+        + sample("DCGM_FI_DEV_GPU_UTIL", 80, pod=pod, namespace=namespace, gpu="0")
+        for pod in ("trains-learner-0", "trains-learner-1", "trains-other-learner-0")
+    )
+
+
 def _has_data(prometheus: Prometheus, text: str) -> bool:
     return bool(prometheus.query(text))
+
+
+def _filled(text: str, namespace: str) -> str:
+    """An expression with what Grafana has for its variables."""
+    values = {"$__rate_interval": "30s", "$namespace": namespace, "$dijob": "trains"}
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
+
+
+def _shows_pods_of_the_job(prometheus: Prometheus, text: str) -> bool:
+    shown = {each["metric"]["pod"] for each in prometheus.query(text)}
+    return shown == {"trains-learner-0", "trains-learner-1"}
 
 
 def _are_evaluated(prometheus: Prometheus) -> bool:

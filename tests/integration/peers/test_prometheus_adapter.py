@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
-from typing_extensions import override
 
 from di_cli.views.top import gpu_share
 from di_dashboard.session import read_metrics
@@ -32,6 +29,7 @@ from tests.integration.operator_testbed import Testbed, on_testbed
 from tests.integration.peers.test_keda import AT_ONCE, report, until_collectors
 from tests.integration.peers.test_monitoring import ALERTS
 from tests.integration.service_accounts import new_account, token_of
+from tests.monitoring.exporter import exporting, sample
 from tests.monitoring.prometheus import running
 from tests.ports import held_port
 from tests.waiting import wait_until
@@ -56,14 +54,18 @@ PAGE: Final = ROOT / "docs/how-to/dashboard.md"
 def test_an_autoscaler_follows_reports_and_the_page_reads_the_use_of_gpus(
     api_server: ApiServer, kube_config: KubeConfig, namespace: str, tmp_path: Path
 ) -> None:
-    used = {"cartpole-learner-0": (80, 94), "cartpole-collector-0": (40,)}
+    used = "".join(
+        sample("DCGM_FI_DEV_GPU_UTIL", percent, gpu=str(gpu), namespace=namespace, pod=pod)
+        for pod, gpus in {"cartpole-learner-0": (80, 94), "cartpole-collector-0": (40,)}.items()
+        for gpu, percent in enumerate(gpus)
+    )
 
     async def body(testbed: Testbed) -> None:
         async with testbed.operator(job_tasks=True) as operator:
             await testbed.submit(manifests("DIJob")["cartpole"])
             await testbed.phase("cartpole", "Running")
             await report(testbed, learnerWaitFrac=0.6)
-            with exporter(namespace, used) as address:
+            with exporting(used) as address:
                 targets = {"operator": f"127.0.0.1:{operator.port}", "dcgm-exporter": address}
                 async with (
                     beside(running(tmp_path, targets, ALERTS)) as prometheus,
@@ -106,40 +108,6 @@ def shares(kube_config: KubeConfig, namespace: str) -> dict[str, float | None]:
 
     with SyncKubeClient(config=config) as client:
         return wait_until(found, what="the use of GPUs")
-
-
-@contextmanager
-def exporter(namespace: str, used: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """What dcgm-exporter serves: the use of each GPU in percent, by the pod that has it.
-
-    Yields:
-        Host and port.
-    """
-    lines = [
-        f'DCGM_FI_DEV_GPU_UTIL{{gpu="{gpu}",namespace="{namespace}",pod="{pod}"}} {percent}\n'
-        for pod, gpus in used.items()
-        for gpu, percent in enumerate(gpus)
-    ]
-    text = "".join(["# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n", *lines]).encode()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # as it is there
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        @override
-        def log_message(self, format: str, *args: object) -> None:  # as it is there
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 @asynccontextmanager
