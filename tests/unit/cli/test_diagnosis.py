@@ -199,7 +199,12 @@ SEEDED: Final[dict[str, list[tuple[Severity, str, dict[str, Any]]]]] = {
     ],
     "local": [(WARNING, "ended without clearing away", {"killed_runs": ("/home/ann/runs/x",)})],
     "metrics": [
-        (WARNING, "di top", {"metrics": MISSING}),
+        (WARNING, "does not measure the resource use", {"metrics": MISSING}),
+        (
+            WARNING,
+            "metrics-server does not respond",
+            {"metrics": Answer(code=503, words="service unavailable")},
+        ),
         (
             WARNING,
             "without a measurement: cartpole-learner-0, cartpole-learner-1, on gpu-1, gpu-2",

@@ -346,6 +346,12 @@ def test_top_shows_use_beside_requests(di: Di) -> None:
     assert di("top", "cartpole").err.splitlines()[0] == (
         "error: this cluster does not measure the resource use of pods"
     )
+    di.world.refusals["GET", metrics] = {"code": 503, "message": "service unavailable"}
+    assert di("top", "cartpole").err.splitlines() == [
+        "error: metrics-server does not respond",
+        "  service unavailable",
+        "  try: kubectl describe apiservice v1beta1.metrics.k8s.io",
+    ]
 
 
 def test_a_watched_list_shows_each_change_once(di: Di, monkeypatch: pytest.MonkeyPatch) -> None:

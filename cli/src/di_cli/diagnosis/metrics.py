@@ -14,12 +14,21 @@ from di_cli.diagnosis.finding import Finding, unread, warning
 
 UNMEASURED: Final = timedelta(minutes=5)
 """Time after which a pod that is ready has been measured, by any usual resolution."""
+_UNAVAILABLE: Final = 503
+"""Status of an API that is registered, and whose server does not respond."""
 _SHOWN: Final = 5
 
 
 def check(facts: Facts) -> Iterator[Finding]:
     """Check metrics.k8s.io, and that it has all pods of jobs."""
-    if facts.metrics.is_missing or facts.metrics.code == 503:
+    if facts.metrics.code == _UNAVAILABLE:
+        yield warning(
+            "metrics-server does not respond: di top and the page cannot show the resource use of "
+            "pods",
+            where=facts.metrics.words,
+            remedy="kubectl describe apiservice v1beta1.metrics.k8s.io",
+        )
+    elif facts.metrics.is_missing:
         yield warning(
             "the cluster does not measure the resource use of pods: di top and the page cannot "
             "show it",

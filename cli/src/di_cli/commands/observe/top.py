@@ -74,11 +74,17 @@ def _check_cluster(session: Session) -> None:
 def _metrics(session: Session, selector: str) -> list[dict[str, Any]]:
     try:
         return session.client.list(POD_METRICS, session.namespace, label_selector=selector)[0]
-    except (NotFound, Unavailable) as error:
+    except NotFound as error:
         raise CommandError(
             "this cluster does not measure the resource use of pods",
             where=error.message,
-            remedy="have metrics-server installed; di describe shows what was asked for",
+            remedy="have metrics-server installed",
+        ) from error
+    except Unavailable as error:
+        raise CommandError(
+            "metrics-server does not respond",
+            where=error.message,
+            remedy="kubectl describe apiservice v1beta1.metrics.k8s.io",
         ) from error
 
 
