@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from di_cli.views.top import by_job, by_pod, requested, unmeasured
+from di_cli.views.top import by_job, by_pod, resources_of, unmeasured
 from tests.unit.cli.conftest import pod
 
 Object = dict[str, Any]
@@ -78,6 +78,6 @@ def test_requests_are_those_of_all_that_runs_at_the_same_time() -> None:
         {"name": "downloads", "resources": one},
         {"name": "sidecar", "restartPolicy": "Always", "resources": one},
     ]
-    assert requested(found) == (1.5, 1 << 30)
+    assert resources_of(found)[0] == (1.5, 1 << 30)
     found["spec"]["resources"] = {"requests": {"cpu": "4"}}
-    assert requested(found) == (4, 1 << 30)
+    assert resources_of(found)[0] == (4, 1 << 30)

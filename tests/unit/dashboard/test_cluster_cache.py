@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from di_cli.views.top import requested
+from di_cli.views.top import resources_of
 from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC, JOBS_TOPIC, ClusterCache, job_topic
 from di_dashboard.cluster_cache.feed import Feed
 from di_dashboard.cluster_cache.trim import slim_job, slim_node, slim_pod
@@ -192,4 +192,4 @@ def test_a_foreign_pod_is_kept_with_its_resources_only() -> None:
 def test_a_pod_of_a_job_is_kept_with_the_resources_of_the_pod_itself() -> None:
     body = pod("a", "learner", 0, 0)
     body["spec"]["resources"] = {"requests": {"cpu": "2"}}
-    assert requested(slim_pod(body)) == (2, None)
+    assert resources_of(slim_pod(body))[0] == (2, None)

@@ -141,14 +141,10 @@ def used(metrics: Object) -> Amounts:
     return _amounts_of(_used(metrics))
 
 
-def requested(pod: Object) -> Amounts:
-    """Return the cores and the bytes of memory that a pod requests; None: none."""
-    return _amounts_of(_resources(mapping(pod.get("spec")))[0])
-
-
-def limited(pod: Object) -> Amounts:
-    """Return the cores and the bytes of memory that a pod can use; None: no limit."""
-    return _amounts_of(_resources(mapping(pod.get("spec")))[1])
+def resources_of(pod: Object) -> tuple[Amounts, Amounts]:
+    """Return what a pod requests, and what it can use; None: no request, no limit."""
+    requests, limits = _resources(mapping(pod.get("spec")))
+    return _amounts_of(requests), _amounts_of(limits)
 
 
 def _amounts_of(found: Mapping[str, float]) -> Amounts:

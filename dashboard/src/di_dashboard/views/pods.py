@@ -4,7 +4,7 @@ rank.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -17,7 +17,7 @@ from di_api.pods.main_container import all_statuses, main_first
 from di_cli.views.jobs import gpus_of
 from di_cli.views.pods import in_order, index_of, name_of, rank_of, state_of, task_of
 from di_cli.views.times import age
-from di_cli.views.top import cpu_text, limited, memory_text, requested, share_text
+from di_cli.views.top import Amounts, cpu_text, memory_text, resources_of, share_text
 from di_dashboard.cluster_cache.usage import Use
 from di_dashboard.views.desired_pods import MissingPod
 
@@ -27,6 +27,8 @@ MOST_PODS: Final = 2000
 """Maximum number of shown pods of a job."""
 NEAR_LIMIT: Final = 0.9
 """Share of its memory limit from which a pod's use is pointed out: at the limit it is killed."""
+_UNMEASURED: Final = Use()
+_NONE: Final = (Amounts(None, None), Amounts(None, None))
 _WAITS: Final = frozenset(
     {"Pending", "ContainerCreating", "PodInitializing", "NotReady", "SchedulingGated"}
 )
@@ -146,10 +148,11 @@ def _ended(who: str, ended: Object) -> str:
 
 
 def _cell(pod: Object, now: datetime, usage: Mapping[str, Use]) -> Cell:
-    use = usage.get(name_of(pod), Use())
+    use = usage.get(name_of(pod), _UNMEASURED)
     state, metadata = state_of(pod), mapping(pod.get("metadata"))
     mood = _mood(state)
     restarts = [each.get("restartCount") for each in all_statuses(pod)]
+    requests, limits = _NONE if use == _UNMEASURED else resources_of(pod)
     truth = truth_of(pod) if mood not in ("over", "leaving") else ""
     return Cell(
         name=name_of(pod),
@@ -158,28 +161,27 @@ def _cell(pod: Object, now: datetime, usage: Mapping[str, Use]) -> Cell:
         index=index_of(pod) if "-" in name_of(pod) else 0,
         rank=rank_of(pod),
         state=state,
-        truth="; ".join(filter(None, (_near_limit(pod, use), truth))),
+        truth="; ".join(filter(None, (_near_limit(use, limits), truth))),
         mood=mood,
         sign=_SIGNS[mood],
         restarts=sum(each for each in restarts if isinstance(each, int)),
         node=str(mapping(pod.get("spec")).get("nodeName") or ""),
         age=age(metadata.get("creationTimestamp"), now),
         gpus=gpus_of(mapping(pod.get("spec"))),
-        cpu=_beside(cpu_text(use.cpu), lambda: cpu_text(requested(pod).cpu)),
-        memory=_beside(memory_text(use.memory), lambda: memory_text(requested(pod).memory)),
+        cpu=_beside(cpu_text(use.cpu), cpu_text(requests.cpu)),
+        memory=_beside(memory_text(use.memory), memory_text(requests.memory)),
         gpu_use=share_text(use.gpus),
     )
 
 
-def _beside(used: str, requested: Callable[[], str]) -> str:
+def _beside(used: str, requested: str) -> str:
     """Return what is used, and what is requested if something is."""
-    return f"{used} / {asked}" if used and (asked := requested()) else used
+    return f"{used} / {requested}" if used and requested else used
 
 
-def _near_limit(pod: Object, use: Use) -> str:
+def _near_limit(use: Use, limits: Amounts) -> str:
     """Return that a pod uses nearly all memory that it can have; empty: it does not."""
-    limit = limited(pod).memory if use.memory else None
-    share = use.memory / limit if use.memory and limit else 0.0
+    share = use.memory / limits.memory if use.memory and limits.memory else 0.0
     return f"uses {share:.0%} of its memory limit" if share >= NEAR_LIMIT else ""
 
 
