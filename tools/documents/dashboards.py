@@ -15,6 +15,8 @@ FOLDER: Final = (
 _WIDTH, _HEIGHT = 12, 8
 _DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _PODS: Final = '{namespace="$namespace",pod=~"$dijob-.+"}'
+# Kubelets have these at two paths, and a whole pod without the name of a container: each is counted
+# once.
 _CONTAINERS: Final = '{namespace="$namespace",pod=~"$dijob-.+",container!=""}'
 _JOB: Final = '{namespace="$namespace",dijob="$dijob"}'
 
@@ -77,7 +79,7 @@ def _days_left(service: str) -> tuple[tuple[str, str], ...]:
 
 _NO_JOBS: Final = "no job has metrics of its own, or none that says this"
 _NO_ALLOCATOR: Final = "there is no allocator, or nothing to allocate"
-_NO_KUBELETS: Final = "the metrics of containers (cAdvisor's, of the kubelets) are not scraped"
+_NO_KUBELETS: Final = "the metrics of kubelets are not scraped"
 _NEVER: Final = "it has never happened"
 
 DASHBOARDS: Final = (
@@ -319,14 +321,17 @@ DASHBOARDS: Final = (
             Panel(
                 title="Use of CPUs by pod, in cores",
                 asks=_by_pod(
-                    "sum by (pod) (rate(container_cpu_usage_seconds_total"
-                    f"{_CONTAINERS}[$__rate_interval]))"
+                    "sum by (pod) (max by (pod, container) (rate("
+                    f"container_cpu_usage_seconds_total{_CONTAINERS}[$__rate_interval])))"
                 ),
                 may_be_empty=_NO_KUBELETS,
             ),
             Panel(
                 title="Use of memory by pod",
-                asks=_by_pod(f"sum by (pod) (container_memory_working_set_bytes{_CONTAINERS})"),
+                asks=_by_pod(
+                    "sum by (pod) (max by (pod, container) ("
+                    f"container_memory_working_set_bytes{_CONTAINERS}))"
+                ),
                 unit="bytes",
                 may_be_empty=_NO_KUBELETS,
             ),

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from di_api.names import DI_CONTAINER
 from di_cli.main import run
 from di_cluster.cluster import Cluster
 from di_cluster.current import CurrentCluster
@@ -21,6 +22,7 @@ from tests.e2e.kubectl import Kubectl
 from tests.e2e.test_dashboard import asked
 from tests.e2e.usage.metrics_server import metrics_server
 from tests.waiting import SLOW_SECONDS, wait_until
+from tools.documents import dashboards
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("measured")]
 
@@ -120,10 +122,34 @@ def test_top_and_the_page_show_the_use_of_pods_and_doctor_finds_no_fault(
         assert (requested_cpu, requested_memory) == ("0.01", "16Mi")
         _assert_bounds(cpu, memory)
 
+    _assert_curves(kubectl, "busy-learner-0", namespace)
     capsys.readouterr()
     run(["doctor", "--namespace", namespace, "-o", "json"])
     report = json.loads(capsys.readouterr().out)
     assert "metrics" not in {each["topic"] for each in report["findings"]}
+
+
+def _assert_curves(kubectl: Kubectl, pod: str, namespace: str) -> None:
+    """The kubelet has what the dashboard of a job draws, under the labels that it asks for.
+
+    Asked is the path that metrics-server asks: cAdvisor does not find containerd's socket here.
+    """
+    node = kubectl.get("pod", pod, namespace=namespace)["spec"]["nodeName"]
+    measured = kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/metrics/resource").splitlines()
+    asked = {
+        name
+        for text, _ in dashboards.expressions()
+        for name in re.findall(r"\bcontainer_\w+", text)
+    }
+    labels = (f'container="{DI_CONTAINER}"', f'namespace="{namespace}"', f'pod="{pod}"')
+    for name in asked:
+        (found,) = (
+            line
+            for line in measured
+            if line.startswith(f"{name}{{") and all(each in line for each in labels)
+        )
+        assert float(found.rpartition("} ")[2].split()[0]) > 0
+    assert len(asked) == 2
 
 
 def _assert_bounds(cpu: str, memory: str) -> None:

@@ -29,6 +29,7 @@ REPORTED = {
     "progress": {"step": 10, "totalSteps": 100, "reportedAt": "2026-01-01T00:00:00Z"},
     "profilings": {"learnerWaitFrac": 0.1, "envStepsPerSec": 100, "trainStepsPerSec": 10},
 }
+MEMORY, MEMORY_BYTES = "container_memory_working_set_bytes", 1 << 30
 REVIEW = json.dumps({"kind": "AdmissionReview", "request": {"uid": "x"}}).encode()
 
 
@@ -91,12 +92,16 @@ def _ask(folder: Path, targets: dict[str, str], namespace: str) -> None:
 
 def _measured(namespace: str) -> str:
     """What kubelets and dcgm-exporter measure of the job's pods, and of one of another job."""
-    of_container = {"container": "di-container", "namespace": namespace}
+    pods = ("trains-learner-0", "trains-learner-1", "trains-other-learner-0")
+    # By cAdvisor, by the kubelet, and of the pod.
+    series = ({"container": "c", "id": "/c"}, {"container": "c"}, {"container": "", "id": "/"})
     return "".join(
-        sample("container_cpu_usage_seconds_total", 9, pod=pod, **of_container)
-        + sample("container_memory_working_set_bytes", 1 << 30, pod=pod, **of_container)
-        + sample("DCGM_FI_DEV_GPU_UTIL", 80, pod=pod, namespace=namespace, gpu="0")
-        for pod in ("trains-learner-0", "trains-learner-1", "trains-other-learner-0")
+        sample("container_cpu_usage_seconds_total", 9, namespace=namespace, pod=pod, **labels)
+        + sample(MEMORY, MEMORY_BYTES, namespace=namespace, pod=pod, **labels)
+        for pod in pods
+        for labels in series
+    ) + "".join(
+        sample("DCGM_FI_DEV_GPU_UTIL", 80, pod=pod, namespace=namespace, gpu="0") for pod in pods
     )
 
 
@@ -113,8 +118,10 @@ def _filled(text: str, namespace: str) -> str:
 
 
 def _shows_pods_of_the_job(prometheus: Prometheus, text: str) -> bool:
-    shown = {each["metric"]["pod"] for each in prometheus.query(text)}
-    return shown == {"trains-learner-0", "trains-learner-1"}
+    shown = {each["metric"]["pod"]: float(each["value"][1]) for each in prometheus.query(text)}
+    if MEMORY in text:
+        assert set(shown.values()) <= {MEMORY_BYTES}
+    return shown.keys() == {"trains-learner-0", "trains-learner-1"}
 
 
 def _are_evaluated(prometheus: Prometheus) -> bool:
