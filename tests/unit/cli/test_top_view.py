@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from di_cli.views.top import by_job, by_pod, resources_of, unmeasured
+from di_cli.render.table import Table, fitted
+from di_cli.views.top import by_job, by_pod, optional, resources_of, unmeasured
 from tests.unit.cli.conftest import pod
 
 Object = dict[str, Any]
@@ -33,6 +34,16 @@ def test_limits_are_shown_beside_requests() -> None:
         # One pod without a limit of processors: together they have none.
         ["0.50", "3.00", "", "65Mi", "2048Mi", "3072Mi"],
     ]
+
+
+def test_a_narrow_terminal_keeps_names_and_use() -> None:
+    both = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
+    header, rows = by_pod([collector(0, **both)], [measured(0, "500m", "64Mi")])
+    table = Table(header=header, rows=rows, optional=optional(header))
+    assert fitted(table, 76).header == header
+    narrow = ["POD", "TASK", "CPU", "REQUEST", "MEMORY", "REQUEST"]
+    assert fitted(table, 60).header == narrow
+    assert fitted(table, 45).header == ["POD", "TASK", "CPU", "MEMORY"]
 
 
 def test_a_pod_without_a_measurement_has_no_zeros() -> None:

@@ -15,8 +15,9 @@ from di_api.quantity import parse_quantity
 from di_cli.views.jobs import gpus_of
 from di_cli.views.pods import in_order, name_of, task_of
 
+_REQUEST: Final = "REQUEST"
 _LIMIT: Final = "LIMIT"
-_HEADER: Final = ("CPU", "REQUEST", _LIMIT, "MEMORY", "REQUEST", _LIMIT, "GPUS", "USED")
+_HEADER: Final = ("CPU", _REQUEST, _LIMIT, "MEMORY", _REQUEST, _LIMIT, "GPUS", "USED")
 _GPU_COLUMNS: Final = 2
 _MIB: Final = 1 << 20
 _CPU, _MEMORY = "cpu", "memory"
@@ -124,6 +125,11 @@ def by_job(
         for name, total in sorted(jobs.items())
     ]
     return _shown(("JOB", "PODS"), found)
+
+
+def optional(header: Sequence[str]) -> list[str]:
+    """Return the columns that a narrow terminal leaves out, the first one first."""
+    return [title for each in (_LIMIT, _REQUEST) for title in header if title == each]
 
 
 def unmeasured(pods: Iterable[Object], metrics: Iterable[Object]) -> list[str]:

@@ -53,8 +53,8 @@ def top(
             suggest(f"di why {name}" if name else "di list")
             return
         shares = _gpu_shares(session, selector, pods)
-        lines = (views.by_pod if name else views.by_job)(pods, metrics, shares)
-        print_table(Table(header=lines[0], rows=lines[1]))
+        header, rows = (views.by_pod if name else views.by_job)(pods, metrics, shares)
+        print_table(Table(header=header, rows=rows, optional=views.optional(header)))
         if missing := views.unmeasured(pods, metrics):
             note(
                 f"not measured yet: {_some(missing)}; metrics-server needs two measurements of a "
