@@ -102,7 +102,7 @@ async def registered(
     port: int,
     apis: Collection[tuple[str, str]],
 ) -> AsyncIterator[None]:
-    """Have the API server ask this machine for APIs; nothing is left afterwards.
+    """Register APIs that this machine serves; nothing is left afterwards.
 
     Args:
         client: of an administrator.
