@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -75,19 +76,21 @@ def test_without_a_metrics_server_nothing_is_shown_and_it_is_asked_rarely() -> N
 
 def test_while_a_measurement_is_read_other_pages_show_the_last_one() -> None:
     server = _Server()
-    meanwhile = []
+    others: list[Mapping[str, Use]] = []
 
     def read(namespace: str, job: str) -> list[Object]:
-        if server.now:
-            meanwhile.append(usage.of("rl", "x", gpus=False))
-        return server.read(namespace, job)
+        if server.reads == len(others):
+            server.reads += 1
+            others.append(usage.of("rl", "x", gpus=False))
+        return server.answers or []
 
     usage = Usage(read, server.read_gpus, lambda: server.now)
     shown = usage.of("rl", "x", gpus=False)
+    # Before the first measurement there is none to show: the other page reads, too.
+    assert others == [shown]
     server.now, server.answers = 15.0, []
     assert usage.of("rl", "x", gpus=False) == {}
-    assert meanwhile == [shown]
-    assert server.reads == 2
+    assert others == [shown, shown]
 
 
 def test_a_page_does_not_wait_for_a_metrics_server_that_is_silent(

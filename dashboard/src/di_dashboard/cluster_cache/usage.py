@@ -76,8 +76,9 @@ class _Kept(Generic[T]):
             until, found = self._kept.get(key, (now, {}))
             if now < until:
                 return found
-            # Meanwhile other pages show the last measurement, and do not read.
-            self._keep(key, now + _SECONDS, found)
+            if key in self._kept:
+                # Meanwhile other pages show the last measurement, and do not read.
+                self._keep(key, now + _SECONDS, found)
         try:
             found, seconds = self._read(*key), _SECONDS
         except ApiError:
