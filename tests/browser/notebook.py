@@ -34,7 +34,7 @@ def take(tab: Browser, folder: Path) -> Path:
     page.write_text(f"<!doctype html><meta charset=utf-8><style>{_STYLE}</style>{body}")
     tab.size(SIZE)
     tab.dark(False)
-    tab.driver.get(page.as_uri())
+    tab.driver.get(page.resolve().as_uri())
     file = folder / f"{NAME}.png"
     tab.driver.save_screenshot(str(file))
     page.unlink()

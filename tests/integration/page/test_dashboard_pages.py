@@ -396,9 +396,10 @@ def test_a_page_that_nobody_sees_gives_its_connection_back(
 
 
 def test_the_pictures_of_the_documents_can_be_taken(
-    world: StandIn, tab: Browser, tmp_path: Path
+    world: StandIn, tab: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken = [*take(tab, tmp_path)]
+    monkeypatch.chdir(tmp_path)
+    taken = [*take(tab, Path())]
     assert [each.stem for each in taken] == [*PICTURES, notebook.NAME]
     assert min(each.stat().st_size for each in taken) > 10_000
 
