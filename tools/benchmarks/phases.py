@@ -221,7 +221,7 @@ PHASES: Mapping[str, Callable[[Bench], Awaitable[Results]]] = {
     "jobs_of_4": compared(FOUR, OPERATOR, RIVAL, CEILING, rounds=5, seconds=600),
     "requests": api_requests,
     "jobs_of_64": compared(SIXTY_FOUR, OPERATOR, CEILING, rounds=1, seconds=120),
-    "job_of_1000": compared(THOUSAND, OPERATOR, CEILING, rounds=2, seconds=120),
+    "job_of_1000": compared(THOUSAND, OPERATOR, CEILING, rounds=2, seconds=60),
     "job_of_4096": largest_job,
     "latency": latencies,
     "tenants": tenants,

@@ -112,7 +112,6 @@ class Bench:
         self.trials = Trials(monotonic=lambda: self.seconds)
         self.asked: list[JobKey] = []
         self.deleted: dict[str, list[Object]] = {}
-        self.writers = Writers(monotonic=lambda: 0.0)
         looks: Any = {
             "client": self.api,
             "reread_seconds": 30.0,
@@ -161,7 +160,7 @@ class Bench:
         parts: dict[str, Any] = {
             "client": self.api,
             "writes": self.known,
-            "writers": self.writers,
+            "writers": Writers(monotonic=lambda: 0.0),
             "tenants": Tenants(monotonic=lambda: 0.0),
             "check_lease": lambda: None,
             "observer": Metrics(),

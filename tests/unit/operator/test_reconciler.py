@@ -6,7 +6,6 @@ import asyncio
 import gc
 import inspect
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.vocabulary.decision import Decision
-from di_operator.process.controller import JobKey, Outdated
+from di_operator.process.controller import Outdated
 from di_operator.reconcile.job_reader import READ_AT_ONCE
 from di_operator.reconcile.reconciler import ATTEMPTS, Reconciler
 from tests.unit.operator import virtual_time
@@ -70,45 +69,6 @@ def test_only_a_finished_job_that_needs_nothing_is_settled(ttl: int | None) -> N
     bench.settle()
     bench.settle()
     assert [due is not None for due in bench.known.settled.due[:1]] == [ttl is not None]
-
-
-@pytest.mark.proves("lifecycle.md#order-of-writes/clean-up-while-other-jobs-write")
-@pytest.mark.parametrize(
-    ("others", "ends", "changes", "delay"),
-    [
-        (["b"], ("Succeeded", "Succeeded"), {}, 10.0),
-        ([], ("Succeeded", "Succeeded"), {}, 0.0),
-        (["b"], ("Failed", "Failed"), {"backoffLimit": 0}, 10.0),
-        (["b"], ("Failed", "Running"), {"backoffLimit": 0}, 0.0),
-        (["b"], ("Succeeded", "Succeeded"), {"ttlSecondsAfterFinished": 5}, 0.0),
-    ],
-    ids=["waits", "alone", "failed", "a pod runs", "the job goes sooner"],
-)
-def test_the_clean_up_of_pods_that_have_ended_waits_while_other_jobs_write(
-    others: list[str], ends: tuple[str, str], changes: Object, delay: float
-) -> None:
-    bench = Bench()
-    bench.submit(**changes)
-    bench.settle()
-    bench.run_pods()
-    for index, phase in enumerate(ends):
-        pod = bench.api.objects["Pod", "ns", f"a-work-{index}"]
-        ended = {"terminated": {"exitCode": int(phase == "Failed")}}
-        status = {**pod["status"], "phase": phase} | (
-            {"containerStatuses": [{"name": "di-container", "state": ended}]}
-            if phase != "Running"
-            else {}
-        )
-        changed = bench.api.put(PODS, "ns", {**pod, "status": status})
-        bench.known.observe(PODS, changed)
-    with ExitStack() as writing:
-        for name in others:
-            writing.enter_context(bench.writers.writing(JobKey("ns", name)))
-        assert bench.reconcile() == delay
-    assert bench.status["phase"] == ends[0]
-    assert ("Service", "ns", "di-a") in bench.api.objects
-    bench.settle()
-    assert ("Service", "ns", "di-a") not in bench.api.objects
 
 
 @pytest.mark.proves("lifecycle.md#reconciles-of-a-job")

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from di_operator.lifecycle.next_decision import CLEAN_UP_SECONDS
 from tools.benchmarks import counters, processes, samples
 from tools.benchmarks.counters import Request
 from tools.benchmarks.follower import Seen
@@ -92,8 +91,6 @@ async def measure(trial: Session, workload: Workload) -> Run:
         await trial.until_finished(*created)
     seconds = time.monotonic() - start
     strangers = usage.strangers()
-    # As long for each candidate, so that what the API server uses at rest counts the same.
-    await asyncio.sleep(CLEAN_UP_SECONDS)
     writes = await trial.settled() - before
     trial.candidate.require_alive()
     follower = trial.follower

@@ -120,10 +120,6 @@ class Executor:
         self._check_lease = check_lease
         self._observer = observer
 
-    def has_company(self, job: JobKey) -> bool:
-        """Return whether other jobs write, or did a moment ago."""
-        return self._writers.has_company(job)
-
     async def run(
         self, actions: Sequence[Action], *, job: JobKey, is_wanted: Callable[[], bool]
     ) -> list[Fault]:

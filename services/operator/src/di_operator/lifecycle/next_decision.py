@@ -1,8 +1,7 @@
-"""Marks a decision as the last one if the next one is known to find nothing to do, or to have time.
+"""Marks a decision as the last one if the next one is known to find nothing to do.
 
 A reconcile that wrote is followed by another one, since many decisions come in steps. For a plain
-job that has started, runs or has been cleaned up, that one would only cost time. For a job that has
-ended without a running pod, it would take the API server's time from jobs that start.
+job that has started, runs or has been cleaned up, that one would only cost time.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ from di_operator.lifecycle.policy_order import POLICIES
 from di_operator.lifecycle.vocabulary.actions import Create, Delete
 from di_operator.lifecycle.vocabulary.decision import Decision, Settings
 
-CLEAN_UP_SECONDS: Final = 10.0
-"""Seconds for which the clean-up of an ended job may wait, while other jobs write."""
 _PLAIN_STATUS: Final = frozenset(
     {
         *("observedGeneration", "phase", "conditions", "startTime"),
@@ -75,8 +72,6 @@ def as_last(snapshot: Snapshot, decision: Decision, now: datetime, settings: Set
     if snapshot.status.is_finished:
         # Whether the job expires depends on time alone, and is in the delay already.
         return replace(decision, is_last=True) if _is_clean_up(decision) else decision
-    if _ends(decision):
-        return replace(decision, may_wait=_leaves_no_pod(snapshot))
     is_step = (
         _starts(snapshot, decision) or _gets_up(snapshot, decision) or _counts(snapshot, decision)
     )
@@ -125,21 +120,6 @@ def _is_clean_up(decision: Decision) -> bool:
     """Return whether a finished job only loses objects, and not itself."""
     return decision.status is None and all(
         isinstance(each, Delete) and each.resource != DIJOBS for each in decision.actions
-    )
-
-
-def _ends(decision: Decision) -> bool:
-    """Return whether the status of an ended job is all that is written."""
-    phase = (decision.status or {}).get("phase")
-    return not decision.actions and phase is not None and Phase(phase).is_finished
-
-
-def _leaves_no_pod(snapshot: Snapshot) -> bool:
-    """Return whether no pod of an ended job runs any more, and the job itself stays a while."""
-    spec = snapshot.spec
-    ttl = 0 if spec is None else spec.ttl_seconds_after_finished
-    return (ttl is None or ttl >= CLEAN_UP_SECONDS) and all(
-        pod.has_ended or pod.terminating for pod in (*snapshot.pods, *snapshot.predecessors)
     )
 
 

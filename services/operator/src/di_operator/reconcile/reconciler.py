@@ -21,7 +21,6 @@ from di_operator.cluster.status_writer import StatusWriter
 from di_operator.kueue.workload import Workload
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.needs import needs
-from di_operator.lifecycle.next_decision import CLEAN_UP_SECONDS
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.status import Status
 from di_operator.lifecycle.policies.kueue_workloads import leftover_steps
@@ -174,8 +173,7 @@ class Reconciler:
             # The watch event of our own write does not start a reconcile, and many decisions come
             # in steps: count first, delete next. So reconcile again at once until a decision
             # changes nothing; then the delay that it requests counts.
-            is_in_the_way = decision.may_wait and self._executor.has_company(key)
-            return CLEAN_UP_SECONDS if is_in_the_way else 0.0
+            return 0.0
         self._note_settled(snapshot, decision, has_changed=bool(acted or wrote or faults))
         return decision.requeue_after
 

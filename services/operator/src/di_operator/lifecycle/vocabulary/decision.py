@@ -83,8 +83,7 @@ class Decision:
     either, so a read from the API server has to confirm it before the status is written.
     ``late_actions`` comes last, after status and events: a refused write of it stops nothing else.
     ``is_last`` marks that the next decision would find nothing to do before ``requeue_after``, if
-    all writes succeed: it is made when something changes. ``may_wait`` marks that the next decision
-    only deletes objects that nothing waits for.
+    all writes succeed: it is made when something changes.
     """
 
     actions: tuple[Action, ...] = ()
@@ -94,7 +93,6 @@ class Decision:
     from_absence: bool = False
     late_actions: tuple[Action, ...] = ()
     is_last: bool = False
-    may_wait: bool = False
 
     @property
     def creates(self) -> bool:
