@@ -156,7 +156,7 @@ def test_a_plot_of_many_jobs_has_fewer_reports_of_each(asking: Page, service: Se
     asking.get("/compare?" + "&".join(f"job=rl/{name}" for name in names))
     many = {path for path, _ in service.asked if "/series" in path} - few
     assert not any("limit" in path for path in few)
-    assert many == {f"/v1/jobs/rl/{name}/series?limit=500" for name in names}
+    assert many == {f"/v1/jobs/rl/{name}/series?limit=350" for name in names}
 
 
 def test_a_job_of_the_cluster_is_compared_by_what_the_page_has_seen(

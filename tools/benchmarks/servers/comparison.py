@@ -30,17 +30,20 @@ from tests.integration.history_process import HistoryProcess, running_history
 from tools.benchmarks.processes import cpu_seconds, family
 from tools.benchmarks.servers.open_pages import page_of
 
-_EVERY: Final = 500
-"""Milliseconds between two reports. After a day the history thins them."""
+_EVERY: Final = 30
+"""Milliseconds between two reports. The history thins those that are older than an hour."""
 _NAMESPACE: Final = "rl"
 _MANIFEST: Final = b'{"metadata":{"labels":{}},"spec":{"tasks":[]}}'
 _AT_ONCE: Final = 20_000
+_REST_SECONDS: Final = 3.0
+_REST_PART: Final = 0.02
+"""Of a processor, that a process uses at rest."""
 _JOB_BYTES: Final = 1 << 30
 """Of one job: more than all its reports."""
 
 
 def records_of(number: int, reports: int, rng: random.Random) -> Iterator[Record]:
-    """A job that has just ended and was deleted, with two reports a second."""
+    """A job that has just ended and was deleted, with so many reports within an hour."""
     uid, name = f"job-{number:08}", f"train-{number}"
     ended = int(1000 * time.time())
     began = ended - _EVERY * reports
@@ -128,6 +131,16 @@ def _used(pid: int) -> float:
     return sum(map(cpu_seconds, family(pid)))
 
 
+def _wait_for_rest(pid: int) -> None:
+    """Wait until a process has nothing to do: at its start the history sweeps through all."""
+    used = _used(pid)
+    while True:
+        time.sleep(_REST_SECONDS)
+        before, used = used, _used(pid)
+        if used - before < _REST_PART * _REST_SECONDS:
+            return
+
+
 def main() -> None:
     """Print the seconds of a first page, and of the next one."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -142,6 +155,7 @@ def main() -> None:
         write(database, jobs=given.jobs, reports=given.reports)
         config = world.kubeconfig(folder / "config")
         with running_history(folder, config, database, job_bytes=str(_JOB_BYTES)) as history:
+            _wait_for_rest(history.process.pid)
             for _ in range(given.rounds):
                 measure(world, folder, history, given.jobs, course)
     print(

@@ -52,8 +52,8 @@ compare_pages: Final = Blueprint("compare_pages", __name__)
 TOPIC: Final = "compare"
 _FEW: Final = 5
 """Jobs with all the reports that the history has of each in one answer."""
-_MOST_POINTS: Final = 10_000
-"""Reports of all jobs of a plot: of twenty jobs 500 each, of two all that the history has."""
+_MOST_POINTS: Final = 7_000
+"""Reports of all jobs of a plot: of twenty jobs 350 each, of two all that the history has."""
 _PATIENCE: Final = 5.0
 """Seconds for which the page waits for the initial lists."""
 
