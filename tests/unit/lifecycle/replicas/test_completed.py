@@ -82,10 +82,17 @@ def test_indexes_of_pods_that_end_one_after_the_other_are_one_write() -> None:
 
 
 def test_the_index_of_a_pod_that_is_being_deleted_is_written_at_once() -> None:
-    cluster = running(*TASKS).succeed(ONCE)
+    cluster = running(*TASKS).succeed(ONCE).pass_time(1)
     delete_held(cluster, ONCE)
     cluster.reconcile()
     assert cluster.status[COMPLETED] == {"evaluator": "0"}
+
+
+def test_a_pod_that_ends_in_the_second_of_its_deletion_has_not_succeeded() -> None:
+    cluster = running(*TASKS)
+    delete_held(cluster.succeed(ONCE), ONCE)
+    cluster.reconcile()
+    assert COMPLETED not in cluster.status
 
 
 def test_a_pod_that_is_gone_before_its_index_was_written_does_not_run_again() -> None:

@@ -63,12 +63,55 @@ def test_a_succeeded_pod_is_kept_until_its_job_has_counted_it(kept: DeletedPods)
         ("DELETED", pod("x", job="ended")),
         ("DELETED", pod("x", job="gone")),
         ("DELETED", pod("x", uid="uid-of-an-earlier-job")),
-        ("DELETED", {**pod("x"), "metadata": {"name": "x", "namespace": NAMESPACE}}),
+        ("DELETED", {**pod("x"), "metadata": {"name": "x", "namespace": NAMESPACE, "uid": "x"}}),
     ],
 )
 def test_no_other_pod_is_kept(kept: DeletedPods, kind: str, body: dict[str, Any]) -> None:
     kept.follow(kind, body)
     assert [names(kept, job) for job in ("a", "ended", "gone", "of-an-earlier-job")] == [[]] * 4
+
+
+AT = "2026-01-01T12:00:00Z"
+
+
+def stage(phase: str, grace: int | None, at: str = AT) -> dict[str, Any]:
+    """The pod in a phase, whose deletion was requested at noon unless `grace` is None."""
+    found = pod("x", phase=phase)
+    if grace is not None:
+        deadline = f"2026-01-01T12:00:{grace:02}Z"
+        found["metadata"] |= {"deletionTimestamp": deadline, "deletionGracePeriodSeconds": grace}
+    if phase == "Succeeded":
+        ended = {"terminated": {"exitCode": 0, "finishedAt": at}}
+        found["status"]["containerStatuses"] = [{"name": "di-container", "state": ended}]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("stages", "is_kept"),
+    [
+        ([("Running", 30), ("Succeeded", 30), ("Succeeded", 0)], False),
+        ([("Running", 30), ("Succeeded", 0)], False),
+        ([("Succeeded", None), ("Succeeded", 0)], True),
+        ([("Running", 30), ("Succeeded", 30)], False),
+        ([("Running", None), ("Succeeded", None)], True),
+    ],
+    ids=["by SIGTERM", "by SIGTERM, seen late", "evicted", "forced", "evicted at once"],
+)
+def test_a_pod_that_ends_in_the_second_of_its_sigterm_has_not_succeeded(
+    kept: DeletedPods, *, stages: list[tuple[str, int | None]], is_kept: bool
+) -> None:
+    for phase, grace in stages:
+        kept.follow("MODIFIED", stage(phase, grace))
+    kept.follow("DELETED", stage(*stages[-1]))
+    assert names(kept) == (["x"] if is_kept else [])
+
+
+def test_a_pod_that_had_ended_before_its_deletion_is_kept_though_it_was_seen_running(
+    kept: DeletedPods,
+) -> None:
+    kept.follow("MODIFIED", stage("Running", 30))
+    kept.follow("DELETED", stage("Succeeded", 30, at="2026-01-01T11:59:59Z"))
+    assert names(kept) == ["x"]
 
 
 def test_the_memory_is_bounded(kept: DeletedPods, monkeypatch: pytest.MonkeyPatch) -> None:

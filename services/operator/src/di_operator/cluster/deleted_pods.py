@@ -7,8 +7,13 @@ from typing import Any, Final
 
 from di_api.ownership import controlling_job
 from di_api.phase import has_finished
+from di_api.pods.main_container import ENDED
 from di_kube.cache import DELETED, WatchCache
-from di_operator.lifecycle.observed.pods import Pod, has_succeeded
+from di_operator.lifecycle.observed.pods import (
+    Pod,
+    has_ended_in_the_second_of_its_deletion,
+    has_succeeded,
+)
 
 MOST_PODS: Final = 10_000
 """Pods of all jobs that are kept; beyond that the job that has waited longest loses its own."""
@@ -25,13 +30,27 @@ class DeletedPods:
         self._jobs = jobs
         self._of_jobs: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._count = 0
+        # UIDs of pods that run and have got their SIGTERM.
+        self._stopped: set[str] = set()
 
     def follow(self, kind: str, raw: Mapping[str, Any]) -> None:
         """Keep a pod that is deleted after it has succeeded. A subscriber of the cache of pods."""
-        if kind != DELETED or (job := self._unfinished_job_of(raw)) is None:
+        uid = raw["metadata"]["uid"]
+        if kind != DELETED:
+            if (
+                "deletionTimestamp" in raw["metadata"]
+                and (raw.get("status") or {}).get("phase") not in ENDED
+            ):
+                self._stopped.add(uid)
+            return
+        was_running = uid in self._stopped
+        self._stopped.discard(uid)
+        if (job := self._unfinished_job_of(raw)) is None:
             return
         pod = Pod.read(raw)
-        if not has_succeeded(pod):
+        # A program that ends by its SIGTERM often does so in the same second, with exit code 0.
+        is_evicted = not was_running and has_ended_in_the_second_of_its_deletion(pod)
+        if not has_succeeded(pod) and not is_evicted:
             return
         found = self._of_jobs.setdefault(job, {})
         self._count += pod.uid not in found

@@ -376,16 +376,26 @@ def deletion_requested_at(pod: Pod) -> datetime | None:
 def has_succeeded(pod: Pod) -> bool:
     """Return whether the pod's program has succeeded, and before the pod was deleted if it is.
 
-    One that ends after its SIGTERM has not. Times are whole seconds. The API server gives only a
-    pod that has ended no grace period, so in the same second such a pod had ended before.
+    One that ends after its SIGTERM has not. Times are whole seconds, and many a program ends in the
+    second of its SIGTERM. So in the same second it has not either: to run an index twice costs its
+    time, and an index that never ran would be missing in the result.
     """
     if pod.phase != "Succeeded" or not pod.terminating:
         return pod.phase == "Succeeded"
     ended = parse_time((main_end(pod.raw) or {}).get("finishedAt"))
     requested = deletion_requested_at(pod)
-    if ended is None or requested is None:
+    return ended is not None and requested is not None and ended < requested
+
+
+def has_ended_in_the_second_of_its_deletion(pod: Pod) -> bool:
+    """Return whether a pod has succeeded in the second in which it was deleted, before or after it.
+
+    Only earlier events of the pod can show which.
+    """
+    if pod.phase != "Succeeded" or not pod.terminating:
         return False
-    return ended < requested or (ended == requested == pod.deleted_at)
+    ended = parse_time((main_end(pod.raw) or {}).get("finishedAt"))
+    return ended is not None and ended == deletion_requested_at(pod) == pod.deleted_at
 
 
 def last_words(pod: Pod) -> str:
