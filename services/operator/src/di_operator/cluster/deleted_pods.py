@@ -36,21 +36,20 @@ class DeletedPods:
     def follow(self, kind: str, raw: Mapping[str, Any]) -> None:
         """Keep a pod that is deleted after it has succeeded. A subscriber of the cache of pods."""
         uid = raw["metadata"]["uid"]
-        if kind != DELETED:
-            if (
-                "deletionTimestamp" in raw["metadata"]
-                and (raw.get("status") or {}).get("phase") not in ENDED
-            ):
-                self._stopped.add(uid)
+        if kind != DELETED and "deletionTimestamp" not in raw["metadata"]:
+            return
+        if kind != DELETED and (raw.get("status") or {}).get("phase") not in ENDED:
+            self._stopped.add(uid)
             return
         was_running = uid in self._stopped
-        self._stopped.discard(uid)
+        if kind == DELETED:
+            self._stopped.discard(uid)
         if (job := self._unfinished_job_of(raw)) is None:
             return
         pod = Pod.read(raw)
         # A program that ends by its SIGTERM often does so in the same second, with exit code 0.
         is_evicted = not was_running and has_ended_in_the_second_of_its_deletion(pod)
-        if not has_succeeded(pod) and not is_evicted:
+        if not is_evicted and not (kind == DELETED and has_succeeded(pod)):
             return
         found = self._of_jobs.setdefault(job, {})
         self._count += pod.uid not in found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -95,7 +95,7 @@ def read_snapshot(
         if slot.name in by_name
     }
     deleted, _ = _by_owner(metadata, map(Pod.read, sources.deleted_pods), attrgetter("owner"))
-    pods = _sorted(slots, held, status, asked)
+    pods = _sorted(slots, held, status, asked, evicted={pod.uid for pod in deleted})
     gone = _gone(slots, held, {pod.name: pod for pod in deleted}, status)
     completed, done = _completed(slots, (*pods.succeeded, *gone), asked.completed)
     others = [pod for pod in by_name.values() if not pod.terminating]
@@ -223,7 +223,12 @@ def _is_completed(slot: Slot, completed: Completed) -> bool:
 
 
 def _sorted(
-    slots: Iterable[Slot], held: Mapping[str, Pod], status: Status, asked: _Asked
+    slots: Iterable[Slot],
+    held: Mapping[str, Pod],
+    status: Status,
+    asked: _Asked,
+    *,
+    evicted: Container[str],
 ) -> _Buckets:
     found = _Buckets()
     answers = Answers(status.phase, asked.spec.failure_policy if asked.spec else None)
@@ -236,7 +241,9 @@ def _sorted(
             found.outdated.append(pod)
             continue
         if _is_completed(slot, asked.completed) or (
-            slot.part is Part.TASK and pod.terminating and has_succeeded(pod)
+            slot.part is Part.TASK
+            and pod.terminating
+            and (has_succeeded(pod) or pod.uid in evicted)
         ):
             # Even if its pod is gone or was replaced.
             found.succeeded.append(pod)
