@@ -106,6 +106,18 @@ def test_a_pod_that_ends_in_the_second_of_its_sigterm_has_not_succeeded(
     assert names(kept) == (["x"] if is_kept else [])
 
 
+def test_a_pod_that_is_read_again_after_its_deletion_has_not_succeeded_either(
+    kept: DeletedPods,
+) -> None:
+    kept.follow("MODIFIED", stage("Running", 30))
+    kept.follow("DELETED", stage("Succeeded", 0))
+    # A create that meets the old pod reads it, and the answer can come after the event.
+    kept.follow("ADDED", stage("Succeeded", 0))
+    assert names(kept) == []
+    kept.follow("DELETED", stage("Succeeded", 0))
+    assert names(kept) == []
+
+
 def test_a_pod_that_had_ended_before_its_deletion_is_kept_though_it_was_seen_running(
     kept: DeletedPods,
 ) -> None:

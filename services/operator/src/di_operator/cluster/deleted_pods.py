@@ -6,17 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from di_api.ownership import controlling_job
-from di_api.phase import has_finished
-from di_api.pods.main_container import ENDED
+from di_api.phase import Phase, has_finished
 from di_kube.cache import DELETED, WatchCache
-from di_operator.lifecycle.observed.pods import (
-    Pod,
-    has_ended_in_the_second_of_its_deletion,
-    has_succeeded,
-)
+from di_operator.lifecycle.observed.pods import Pod, has_succeeded
 
 MOST_PODS: Final = 10_000
-"""Pods of all jobs that are kept; beyond that the job that has waited longest loses its own."""
+"""Pods of all jobs that are kept; beyond that the job that has waited longest loses its own. As
+many succeeded pods are remembered.
+"""
 
 
 class DeletedPods:
@@ -30,32 +27,38 @@ class DeletedPods:
         self._jobs = jobs
         self._of_jobs: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._count = 0
-        # UIDs of pods that run and have got their SIGTERM.
-        self._stopped: set[str] = set()
+        # UIDs of pods that had succeeded when nothing had deleted them yet, the oldest first.
+        self._succeeded: dict[str, None] = {}
 
     def follow(self, kind: str, raw: Mapping[str, Any]) -> None:
         """Keep a pod that is deleted after it has succeeded. A subscriber of the cache of pods."""
         uid = raw["metadata"]["uid"]
         if kind != DELETED and "deletionTimestamp" not in raw["metadata"]:
+            if (raw.get("status") or {}).get("phase") == Phase.SUCCEEDED:
+                self._note(uid)
             return
-        if kind != DELETED and (raw.get("status") or {}).get("phase") not in ENDED:
-            self._stopped.add(uid)
-            return
-        was_running = uid in self._stopped
+        # A program that ends by its SIGTERM often does so in the same second, with exit code 0. So
+        # the times of a pod that is being deleted prove less than what was seen before.
+        is_evicted = uid in self._succeeded
         if kind == DELETED:
-            self._stopped.discard(uid)
+            self._succeeded.pop(uid, None)
+        elif not is_evicted:
+            return
         if (job := self._unfinished_job_of(raw)) is None:
             return
         pod = Pod.read(raw)
-        # A program that ends by its SIGTERM often does so in the same second, with exit code 0.
-        is_evicted = not was_running and has_ended_in_the_second_of_its_deletion(pod)
-        if not is_evicted and not (kind == DELETED and has_succeeded(pod)):
+        if not is_evicted and not has_succeeded(pod):
             return
         found = self._of_jobs.setdefault(job, {})
         self._count += pod.uid not in found
         found[pod.uid] = raw
         if self._count > MOST_PODS:
             self.forget(next(iter(self._of_jobs)))
+
+    def _note(self, uid: str) -> None:
+        self._succeeded[uid] = None
+        if len(self._succeeded) > MOST_PODS:
+            del self._succeeded[next(iter(self._succeeded))]
 
     def of_job(self, uid: str) -> Collection[Mapping[str, Any]]:
         """Return the deleted pods of a job that no status has counted yet."""

@@ -387,17 +387,6 @@ def has_succeeded(pod: Pod) -> bool:
     return ended is not None and requested is not None and ended < requested
 
 
-def has_ended_in_the_second_of_its_deletion(pod: Pod) -> bool:
-    """Return whether a pod has succeeded in the second in which it was deleted, before or after it.
-
-    Only earlier events of the pod can show which.
-    """
-    if pod.phase != "Succeeded" or not pod.terminating:
-        return False
-    ended = parse_time((main_end(pod.raw) or {}).get("finishedAt"))
-    return ended is not None and ended == deletion_requested_at(pod) == pod.deleted_at
-
-
 def last_words(pod: Pod) -> str:
     """Return the log tail of the container that failed first, in one line; empty if there
     is none.
