@@ -49,7 +49,7 @@ def test_each_sees_their_own_jobs_and_nobody_without_a_token_any(
         *("--namespace", namespace, "create", "rolebinding", "reads", "--role=reads"),
         f"--serviceaccount={namespace}:reader",
     )
-    reader, nobody = (
+    reader, stranger = (
         kubectl("--namespace", namespace, "create", "token", name).strip()
         for name in ("reader", "default")
     )
@@ -59,8 +59,8 @@ def test_each_sees_their_own_jobs_and_nobody_without_a_token_any(
         path = f"/jobs/{namespace}/shown"
         wait_until(lambda: "Running" in page(reader, path).text)
         assert "/jobs/" not in page(reader).text.replace(path, "").replace("/jobs/-", "")
-        assert "Which namespace?" in page(nobody).text
-        assert page(nobody, path).text.count("shown") == 0
+        assert "Which namespace?" in page(stranger).text
+        assert page(stranger, path).text.count("shown") == 0
 
 
 @contextmanager

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from di_dashboard.cluster_cache.usage import Usage, Use
 from di_dashboard.session import read_metrics
+from di_dashboard.views.pods import grid
 from di_kube.config import KubeConfig
 from di_kube.errors import NotFound, Unavailable
 from di_kube.resources import POD_METRICS
 from di_kube.sync import SyncKubeClient
+from tests.unit.cli.conftest import pod
 
 Object = dict[str, Any]
 MIB = 1 << 20
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 METRICS = {
     "metadata": {"name": "x-learner-0"},
     "containers": [
@@ -114,3 +118,16 @@ def test_the_use_of_gpus_is_read_for_jobs_that_have_some() -> None:
     server.answers = None
     server.now = 15.0
     assert usage.of("rl", "x", gpus=True)["x-learner-0"] == Use(None, None, 87)
+
+
+@pytest.mark.parametrize(
+    ("used", "truth"), [(900, "uses 90% of its memory limit"), (899, ""), (None, "")]
+)
+def test_a_pod_that_uses_nearly_its_memory_limit_says_so(used: float | None, truth: str) -> None:
+    body = pod("a", "learner", 0, 0)
+    body["spec"]["containers"][0]["resources"] = {"limits": {"memory": "1000"}}
+    (line,) = grid([body], NOW, usage={"a-learner-0": Use(memory=used)})
+    assert (line.cells[0].truth, line.cells[0].mood) == (truth, "good")
+    del body["spec"]["containers"][0]["resources"]
+    (line,) = grid([body], NOW, usage={"a-learner-0": Use(memory=used)})
+    assert line.cells[0].truth == ""

@@ -13,7 +13,6 @@ from di_cli.edits.limits import Limits, limits
 from di_cli.edits.scaling import ScalingError
 from di_cli.views.ends import End
 from di_dashboard.cluster_cache.entry import entry_of
-from di_dashboard.cluster_cache.usage import Use
 from di_dashboard.history.seen import Change
 from di_dashboard.history.series import MOST_NAMES, MOST_POINTS, Series, numbers_of
 from di_dashboard.views.cluster import cluster_page
@@ -196,19 +195,6 @@ def test_a_pods_message_comes_from_its_containers(
     (line,) = grid([body], NOW)
     assert (line.cells[0].mood, line.cells[0].truth, line.cells[0].restarts) == (mood, truth, 2)
     assert [each.mood for each in in_table([line])] == [mood]
-
-
-@pytest.mark.parametrize(
-    ("used", "truth"), [(900, "uses 90% of its memory limit"), (899, ""), (None, "")]
-)
-def test_a_pod_that_uses_nearly_its_memory_limit_says_so(used: float | None, truth: str) -> None:
-    body = pod("a", "learner", 0, 0)
-    body["spec"]["containers"][0]["resources"] = {"limits": {"memory": "1000"}}
-    (line,) = grid([body], NOW, usage={"a-learner-0": Use(memory=used)})
-    assert (line.cells[0].truth, line.cells[0].mood) == (truth, "good")
-    del body["spec"]["containers"][0]["resources"]
-    (line,) = grid([body], NOW, usage={"a-learner-0": Use(memory=used)})
-    assert line.cells[0].truth == ""
 
 
 def test_an_unscheduled_pod_shows_the_schedulers_message() -> None:

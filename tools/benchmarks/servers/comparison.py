@@ -93,7 +93,7 @@ class Course:
     """What was measured, in seconds.
 
     Attributes:
-        first: until the page that nobody has looked at before.
+        first: until a page of a process that has just started.
         again: until the same jobs by another metric, by what the page has kept.
         history, page: processor time of a first page.
     """

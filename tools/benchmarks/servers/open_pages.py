@@ -29,6 +29,7 @@ import aiohttp
 
 from tests.fakes.api_server import StandIn
 from tests.unit.cli.conftest import JOBS, PODS, job, node, pod
+from tools.benchmarks.processes import cpu_seconds
 
 OUT: Final = Path(__file__).resolve().parents[3] / "out" / "bench" / "open_pages.json"
 _NAME: Final = "grpo-7b"
@@ -138,12 +139,6 @@ async def _follow(
         await asyncio.gather(listener, return_exceptions=True)
 
 
-def processor_seconds(pid: int) -> float:
-    """That the process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def memory(pid: int) -> int:
     """Return the resident memory of a process in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -181,9 +176,9 @@ def run(pages: int, rate: int, seconds: float) -> dict[str, Any]:
             body = pod(_NAME, task, max(0, rank - 1), rank)
             world.put(f"{PODS}/{body['metadata']['name']}", body)
         with page_of(world, Path(folder)) as (url, pid):
-            before = processor_seconds(pid)
+            before = cpu_seconds(pid)
             course = asyncio.run(measure(world, url, pages=pages, rate=rate, seconds=seconds))
-            used, held = processor_seconds(pid) - before, memory(pid)
+            used, held = cpu_seconds(pid) - before, memory(pid)
         # The stand-in knows no sendInitialEvents; who asks for them is refused and asks without.
         asked = [
             path

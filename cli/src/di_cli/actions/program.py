@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from di_api.dns_names import job_name_of
+from di_api.wording import listed
 from di_cli.code.bundle import Bundle, make
 from di_cli.code.files import Taken, packages, take
 from di_cli.code.job import DEFAULT_IMAGE, Wanted, job_of, with_default_image
@@ -116,9 +117,9 @@ def bundle_of(taken: Taken) -> Bundle:
     count = f"{len(taken.files)} file{'' if len(taken.files) == 1 else 's'}"
     note(f"code: {count}, {-(-len(bundle.packed) >> 10)} KiB{revision}")
     if taken.secrets:
-        note(f"left out, because they may be secrets: {_listed(taken.secrets)}")
+        note(f"left out, because they may be secrets: {listed(taken.secrets, _SHOWN)}")
     if taken.skipped:
-        note(f"left out, because they are no files of the folder: {_listed(taken.skipped)}")
+        note(f"left out, because they are no files of the folder: {listed(taken.skipped, _SHOWN)}")
     if not ours:
         note(
             "the package di-orchestrator is not installed here, so the image has to have it: "
@@ -165,7 +166,9 @@ def _entry(program: Program, taken: Taken) -> str:
     if program.entry is None:
         raise CommandError(
             f"which file of {program.path} starts the program is not clear",
-            where=f"it has {_listed(programs)}" if programs else "it has no .py file at the top",
+            where=f"it has {listed(programs, _SHOWN)}"
+            if programs
+            else "it has no .py file at the top",
             remedy=f"di submit {program.path} --entry {programs[0] if programs else 'FILE'}",
             code=ExitCode.USAGE,
         )
@@ -173,13 +176,10 @@ def _entry(program: Program, taken: Taken) -> str:
     if entry not in taken.files:
         raise CommandError(
             f"--entry {program.entry}: is not among the files of {program.path}",
-            where=f"it has {_listed(list(taken.files))}" if taken.files else "it has no files",
+            where=f"it has {listed(list(taken.files), _SHOWN)}"
+            if taken.files
+            else "it has no files",
             remedy="name it from the folder, and let neither git nor .diignore ignore it",
             code=ExitCode.USAGE,
         )
     return entry
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

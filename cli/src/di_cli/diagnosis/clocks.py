@@ -7,6 +7,7 @@ from typing import Final
 
 from di_api.field_error import mapping
 from di_api.timestamps import parse_time
+from di_api.wording import listed
 from di_cli.diagnosis.facts import Answer, Facts
 from di_cli.diagnosis.finding import Finding, fault, unread, warning
 
@@ -38,8 +39,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     fast = [*_fast(facts.node_leases, facts), *_fast(facts.leases, facts)]
     if fast:
         yield warning(
-            f"clocks that are ahead of the API server's: {', '.join(fast[:_SHOWN])}"
-            + (f" and {len(fast) - _SHOWN} more" if len(fast) > _SHOWN else ""),
+            f"clocks that are ahead of the API server's: {listed(fast, _SHOWN)}",
             where="their Leases are renewed in the future",
             remedy="have these nodes' clocks set by NTP",
         )

@@ -10,6 +10,7 @@ from di_api.conditions import condition_of
 from di_api.field_error import mapping
 from di_api.names import LABEL_JOB
 from di_api.timestamps import parse_time
+from di_api.wording import listed
 from di_cli.diagnosis.facts import Facts, Object
 from di_cli.diagnosis.finding import Finding, fault, unread, warning
 
@@ -93,9 +94,7 @@ def _several(
 ) -> Iterator[Finding]:
     if not names:
         return
-    more = len(names) - _SHOWN
-    told = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    yield severe(f"{what} {told}", remedy=remedy.replace("NAME", names[0]))
+    yield severe(f"{what} {listed(names, _SHOWN)}", remedy=remedy.replace("NAME", names[0]))
 
 
 def _left_over(jobs: Sequence[Object], pods: Sequence[Object]) -> list[str]:

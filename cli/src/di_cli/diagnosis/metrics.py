@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
 from di_api.conditions import condition_of
 from di_api.field_error import mapping
 from di_api.timestamps import parse_time
+from di_api.wording import listed
 from di_cli.diagnosis.facts import Facts, Object
 from di_cli.diagnosis.finding import Finding, unread, warning
 
@@ -48,19 +49,14 @@ def _unmeasured(facts: Facts) -> Iterator[Finding]:
     if pods:
         nodes = {str(mapping(pod.get("spec")).get("nodeName") or "") for pod in pods}
         yield warning(
-            f"running without a measurement: {_some([_name(pod) for pod in pods])}, on "
-            f"{_some(sorted(nodes))}",
+            f"running without a measurement: {listed([_name(pod) for pod in pods], _SHOWN)}, on "
+            f"{listed(sorted(nodes), _SHOWN)}",
             remedy="see the log of metrics-server: it has to reach the kubelets of these nodes",
         )
 
 
 def _name(found: Object) -> str:
     return str(mapping(found.get("metadata")).get("name") or "")
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _has_to_be(pod: Object, now: datetime) -> bool:

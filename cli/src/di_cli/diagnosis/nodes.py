@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from di_api.conditions import condition_of
 from di_api.field_error import mapping
+from di_api.wording import listed
 from di_cli.diagnosis.facts import Facts, Object
 from di_cli.diagnosis.finding import Finding, fault, unread, warning
 
@@ -24,7 +25,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if away:
         severe = fault if len(away) == len(nodes) else warning
         yield severe(
-            f"{len(away)} of {len(nodes)} nodes are not ready: {_some(away)}",
+            f"{len(away)} of {len(nodes)} nodes are not ready: {listed(away, _SHOWN)}",
             remedy=f"kubectl describe node {away[0]}",
         )
     for kind in _PRESSURES:
@@ -32,7 +33,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             _name(node) for node in nodes if condition_of(node, kind).get("status") == "True"
         ]:
             yield warning(
-                f"{kind} on {_some(pressed)}: pods are evicted there, and no new ones taken",
+                f"{kind} on {listed(pressed, _SHOWN)}: pods are evicted there, and no new ones "
+                "taken",
                 remedy=f"kubectl describe node {pressed[0]}",
             )
     if nodes and all(mapping(node.get("spec")).get("unschedulable") for node in nodes):
@@ -48,8 +50,3 @@ def _name(node: Object) -> str:
 
 def _status(node: Object, kind: str) -> object:
     return condition_of(node, kind).get("status")
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

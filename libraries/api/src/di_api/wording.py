@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
@@ -17,6 +18,12 @@ def describe(error: Exception) -> str:
 def reason_of(error: Exception) -> str:
     """Return the text of an error, its class if it has none (as a TimeoutError)."""
     return str(error) or type(error).__name__
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return so many names at most, and how many more there are: `a, b and 3 more`."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def span(seconds: float) -> str:

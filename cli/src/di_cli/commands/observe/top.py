@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 import typer
 
 from di_api.field_error import mapping
 from di_api.names import LABEL_JOB
+from di_api.wording import listed
 from di_cli.commands.options import Context, Local, Namespace, complete_job
 from di_cli.errors import CommandError
 from di_cli.output import note, print_table, say, suggest
@@ -57,8 +58,8 @@ def top(
         print_table(Table(header=header, rows=rows, optional=views.optional(header)))
         if missing := views.unmeasured(pods, metrics):
             note(
-                f"not measured yet: {_some(missing)}; metrics-server needs two measurements of a "
-                "container"
+                f"not measured yet: {listed(missing, _NAMES_SHOWN)}; metrics-server needs two "
+                "measurements of a container"
             )
         suggest(f"di describe {name}" if name else "di top JOB")
 
@@ -98,8 +99,3 @@ def _gpu_shares(session: Session, selector: str, pods: Iterable[views.Object]) -
         return {}
     shares = map(views.gpu_share, values)
     return {pod: percent for pod, percent in shares if percent is not None}
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES_SHOWN
-    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

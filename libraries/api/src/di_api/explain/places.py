@@ -11,6 +11,7 @@ from typing import Final
 
 from di_api.explain.facts import Object, text_of
 from di_api.field_error import items, mapping
+from di_api.wording import listed
 
 _CORDON: Final = "node.kubernetes.io/unschedulable"
 _MOST: Final = 3
@@ -59,8 +60,8 @@ def cordoned_text(nodes: Sequence[Object]) -> str:
     names = [text_of(mapping(node.get("metadata")).get("name")) for node in nodes]
     if not names:
         return "nodes are cordoned"
-    shown = ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" * (len(names) > _MOST))
-    return f"{shown} {'is' if len(names) == 1 else 'are'} cordoned (taint {_CORDON}:NoSchedule)"
+    are = "is" if len(names) == 1 else "are"
+    return f"{listed(names, _MOST)} {are} cordoned (taint {_CORDON}:NoSchedule)"
 
 
 def _fits(term: Object, metadata: Object) -> bool:
