@@ -101,7 +101,8 @@ def test_every_pod_that_is_waited_for_is_reported(cluster: Any) -> None:
 
 
 def test_a_completed_pod_that_is_held_is_reported_and_not_waited_for() -> None:
-    cluster = running(task("learner"), task("evaluator")).succeed("x-evaluator-0").pass_time(1)
+    cluster = running(task("learner"), task("evaluator")).succeed("x-evaluator-0").pass_time(10)
+    cluster.settle()
     cluster.objects["Pod", "x-evaluator-0"]["metadata"] |= {
         "finalizers": ["example.org/hold"],
         "deletionTimestamp": format_time(cluster.now),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import suppress
 from typing import Any
 
@@ -26,8 +27,10 @@ def evaluated(*pods: str, **spec: Any) -> ClusterModel:
     return cluster.pass_time(COUNTS_PERIOD).settle()
 
 
-def delete_held(cluster: ClusterModel, name: str) -> None:
-    """Delete a pod that a finalizer of another controller holds."""
+def delete_held(cluster: ClusterModel, name: str, *, is_seen: bool = True) -> None:
+    """Delete a pod that a finalizer of another controller holds, and whose end was seen before."""
+    if is_seen:
+        cluster.deleted_pods.append(copy.deepcopy(cluster.objects["Pod", name]))
     cluster.objects["Pod", name]["metadata"] |= {
         "finalizers": ["example.org/hold"],
         "deletionTimestamp": format_time(cluster.now),
@@ -82,15 +85,17 @@ def test_indexes_of_pods_that_end_one_after_the_other_are_one_write() -> None:
 
 
 def test_the_index_of_a_pod_that_is_being_deleted_is_written_at_once() -> None:
-    cluster = running(*TASKS).succeed(ONCE).pass_time(1)
+    cluster = running(*TASKS).succeed(ONCE)
     delete_held(cluster, ONCE)
     cluster.reconcile()
     assert cluster.status[COMPLETED] == {"evaluator": "0"}
 
 
-def test_a_pod_that_ends_in_the_second_of_its_deletion_has_not_succeeded() -> None:
-    cluster = running(*TASKS)
-    delete_held(cluster.succeed(ONCE), ONCE)
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_pod_that_ends_after_its_sigterm_has_not_succeeded(after: int) -> None:
+    cluster = running(*TASKS).succeed(ONCE).pass_time(after)
+    # The kubelet has confirmed the end, which ends the grace period.
+    delete_held(cluster, ONCE, is_seen=False)
     cluster.reconcile()
     assert COMPLETED not in cluster.status
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -74,11 +74,16 @@ def test_no_other_pod_is_kept(kept: DeletedPods, kind: str, body: dict[str, Any]
 AT = "2026-01-01T12:00:00Z"
 
 
+CONFIRMED: Final = -1
+"""In place of a grace period: the kubelet has confirmed the end, a second later."""
+
+
 def stage(phase: str, grace: int | None, at: str = AT) -> dict[str, Any]:
     """The pod in a phase, whose deletion was requested at noon unless `grace` is None."""
     found = pod("x", phase=phase)
     if grace is not None:
-        deadline = f"2026-01-01T12:00:{grace:02}Z"
+        deadline = f"2026-01-01T12:00:{abs(grace):02}Z"
+        grace = max(grace, 0)
         found["metadata"] |= {"deletionTimestamp": deadline, "deletionGracePeriodSeconds": grace}
     if phase == "Succeeded":
         ended = {"terminated": {"exitCode": 0, "finishedAt": at}}
@@ -91,13 +96,21 @@ def stage(phase: str, grace: int | None, at: str = AT) -> dict[str, Any]:
     [
         ([("Running", 30), ("Succeeded", 30), ("Succeeded", 0)], False),
         ([("Running", 30), ("Succeeded", 0)], False),
+        ([("Running", 30), ("Succeeded", 30), ("Succeeded", CONFIRMED)], False),
         ([("Succeeded", None), ("Succeeded", 0)], True),
         ([("Running", 30), ("Succeeded", 30)], False),
         ([("Running", None), ("Succeeded", None)], True),
     ],
-    ids=["by SIGTERM", "by SIGTERM, seen late", "evicted", "forced", "evicted at once"],
+    ids=[
+        "by SIGTERM",
+        "by SIGTERM, seen late",
+        "confirmed later",
+        "evicted",
+        "forced",
+        "evicted at once",
+    ],
 )
-def test_a_pod_that_ends_in_the_second_of_its_sigterm_has_not_succeeded(
+def test_a_pod_that_ends_by_its_sigterm_has_not_succeeded(
     kept: DeletedPods, *, stages: list[tuple[str, int | None]], is_kept: bool
 ) -> None:
     for phase, grace in stages:

@@ -374,17 +374,22 @@ def deletion_requested_at(pod: Pod) -> datetime | None:
 
 
 def has_succeeded(pod: Pod) -> bool:
-    """Return whether the pod's program has succeeded, and before the pod was deleted if it is.
+    """Return whether the pod's program is known to have succeeded, and before the pod was deleted
+    if it is.
 
-    One that ends after its SIGTERM has not. Times are whole seconds, and many a program ends in the
-    second of its SIGTERM. So in the same second it has not either: to run an index twice costs its
-    time, and an index that never ran would be missing in the result.
+    One that ends after its SIGTERM has not, and many a program ends in the second of its SIGTERM.
+    Times are whole seconds. Without a grace period they prove nothing: one that had ended gets
+    none, and neither does any other when the kubelet confirms that it is gone. Then only what was
+    seen earlier can show it. To run an index twice costs its time, and an index that never ran
+    would be missing in the result.
     """
     if pod.phase != "Succeeded" or not pod.terminating:
         return pod.phase == "Succeeded"
     ended = parse_time((main_end(pod.raw) or {}).get("finishedAt"))
     requested = deletion_requested_at(pod)
-    return ended is not None and requested is not None and ended < requested
+    if ended is None or requested is None or requested == pod.deleted_at:
+        return False
+    return ended < requested
 
 
 def last_words(pod: Pod) -> str:
