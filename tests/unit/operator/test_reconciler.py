@@ -53,10 +53,10 @@ def test_a_second_reconcile_without_changes_writes_nothing() -> None:
     assert bench.events == []
 
 
-@pytest.mark.parametrize("ttl", [None, 600])
-def test_only_a_finished_job_that_needs_nothing_is_settled(ttl: int | None) -> None:
+def ended(**spec: Any) -> Bench:
+    """A job of two pods that has just become Succeeded."""
     bench = Bench()
-    bench.submit(ttlSecondsAfterFinished=ttl)
+    bench.submit(**spec)
     bench.settle()
     bench.run_pods()
     for index in range(2):
@@ -65,10 +65,35 @@ def test_only_a_finished_job_that_needs_nothing_is_settled(ttl: int | None) -> N
         bench.known.observe(PODS, succeeded)
     while bench.status["phase"] != "Succeeded":
         bench.reconcile()
+    return bench
+
+
+@pytest.mark.parametrize("ttl", [None, 600])
+def test_a_finished_job_is_settled_by_the_reconcile_that_deletes_its_service(
+    ttl: int | None,
+) -> None:
+    bench = ended(ttlSecondsAfterFinished=ttl)
     assert bench.known.settled.due == []
-    bench.settle()
-    bench.settle()
-    assert [due is not None for due in bench.known.settled.due[:1]] == [ttl is not None]
+    bench.reconcile()
+    assert ("delete", "Service") in bench.api.calls
+    assert [due is not None for due in bench.known.settled.due] == [ttl is not None]
+
+
+def test_a_finished_job_is_not_settled_while_its_pods_are_being_deleted() -> None:
+    bench = ended(cleanPodPolicy="All")
+    bench.reconcile()
+    assert ("delete", "Pod") in bench.api.calls
+    assert bench.known.settled.due == []
+    bench.reconcile()
+    assert bench.known.settled.due == [None]
+
+
+def test_a_finished_job_is_not_settled_by_a_refused_deletion() -> None:
+    bench = ended()
+    bench.refuse(Forbidden, kind="Service", verb="delete")
+    with pytest.raises(Forbidden):
+        bench.reconcile()
+    assert bench.known.settled.due == []
 
 
 @pytest.mark.proves("lifecycle.md#reconciles-of-a-job")

@@ -26,6 +26,7 @@ from di_operator.lifecycle.observed.status import Status
 from di_operator.lifecycle.policies.kueue_workloads import leftover_steps
 from di_operator.lifecycle.policies.reclaim import reclaim, restored_events
 from di_operator.lifecycle.policies.reports.reconcile_failure import defect
+from di_operator.lifecycle.vocabulary.actions import Delete
 from di_operator.lifecycle.vocabulary.conditions import with_aside
 from di_operator.lifecycle.vocabulary.decision import Decision, JobEvent, Settings
 from di_operator.lifecycle.vocabulary.reasons import Problem
@@ -174,7 +175,8 @@ class Reconciler:
             # in steps: count first, delete next. So reconcile again at once until a decision
             # changes nothing; then the delay that it requests counts.
             return 0.0
-        self._note_settled(snapshot, decision, has_changed=bool(acted or wrote or faults))
+        if not (wrote or faults or _deletes_pods(decision)):
+            self._note_settled(snapshot, decision)
         return decision.requeue_after
 
     def _announce(self, snapshot: Snapshot, decision: Decision, *, wrote: bool) -> None:
@@ -186,11 +188,13 @@ class Reconciler:
         for event in decision.events:
             self._emit(snapshot.job, event)
 
-    def _note_settled(self, snapshot: Snapshot, decision: Decision, *, has_changed: bool) -> None:
-        """Record that a finished job of which this reconcile changed nothing needs none at the next
-        resync.
+    def _note_settled(self, snapshot: Snapshot, decision: Decision) -> None:
+        """Record that a finished job needs no reconcile at the next resync.
+
+        For one whose Service was all that was left, that would be a reconcile of every job a minute
+        after its end. A pod can stay for its grace period, or for a finalizer that is reported.
         """
-        if has_changed or snapshot.is_deleted or not snapshot.status.is_finished:
+        if snapshot.is_deleted or not snapshot.status.is_finished:
             return
         wait, due = decision.requeue_after, None
         if wait is not None:
@@ -294,6 +298,10 @@ def _wanted_by_user(job: Mapping[str, Any]) -> tuple[object, ...]:
     """
     metadata = job["metadata"]
     return metadata["uid"], metadata.get("generation"), metadata.get("deletionTimestamp")
+
+
+def _deletes_pods(decision: Decision) -> bool:
+    return any(isinstance(each, Delete) and each.resource == PODS for each in decision.actions)
 
 
 def _words(fault: Fault) -> str:

@@ -366,9 +366,13 @@ def ended_at(pod: Pod) -> datetime | None:
 
 
 def deletion_requested_at(pod: Pod) -> datetime | None:
-    """Return when a pod was deleted, which starts its grace period; None if it is not deleted."""
+    """Return when a pod was deleted, which starts its grace period; None if that is unknown.
+
+    It is for a pod without a grace period: one that had ended gets none, and neither does any other
+    when the kubelet confirms that it is gone. The API server sets the time again then.
+    """
     grace = pod.raw["metadata"].get("deletionGracePeriodSeconds")
-    if pod.deleted_at is None or not isinstance(grace, int):
+    if pod.deleted_at is None or not isinstance(grace, int) or grace == 0:
         return None
     return pod.deleted_at - timedelta(seconds=grace)
 
@@ -378,18 +382,15 @@ def has_succeeded(pod: Pod) -> bool:
     if it is.
 
     One that ends after its SIGTERM has not, and many a program ends in the second of its SIGTERM.
-    Times are whole seconds. Without a grace period they prove nothing: one that had ended gets
-    none, and neither does any other when the kubelet confirms that it is gone. Then only what was
-    seen earlier can show it. To run an index twice costs its time, and an index that never ran
-    would be missing in the result.
+    Times are whole seconds. If the time of the deletion is unknown, only what was seen before it
+    can show more. To run an index twice costs its time, and an index that never ran would be
+    missing in the result.
     """
     if pod.phase != "Succeeded" or not pod.terminating:
         return pod.phase == "Succeeded"
     ended = parse_time((main_end(pod.raw) or {}).get("finishedAt"))
     requested = deletion_requested_at(pod)
-    if ended is None or requested is None or requested == pod.deleted_at:
-        return False
-    return ended < requested
+    return ended is not None and requested is not None and ended < requested
 
 
 def last_words(pod: Pod) -> str:
