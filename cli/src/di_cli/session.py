@@ -93,8 +93,14 @@ class Session:
 
     def jobs(self, *, all_namespaces: bool = False, selector: str | None = None) -> list[Object]:
         """Return the jobs of the namespace, or of all."""
+        return [*self.each_job(all_namespaces=all_namespaces, selector=selector)]
+
+    def each_job(
+        self, *, all_namespaces: bool = False, selector: str | None = None
+    ) -> Iterator[Object]:
+        """Yield the jobs of the namespace, or of all, and hold no more than a page of them."""
         namespace = None if all_namespaces else self.namespace
-        return self.client.list(DIJOBS, namespace, label_selector=selector)[0]
+        return self.client.each(DIJOBS, namespace, label_selector=selector)
 
     def pods(self, job: str) -> list[Object]:
         """Return the pods of a job."""

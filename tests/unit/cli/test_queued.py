@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
+from di_cli.views.selection import Wanted, listed
 from tests.unit.cli.conftest import JOBS, WORKLOADS, Di, queued, workload
 
 MISSING = (
@@ -40,6 +42,17 @@ def test_the_list_shows_the_queue_place_and_kueues_message(waiting: Di) -> None:
     assert waiting("get", "second").lines[1].endswith("3 of 4 in queue team-a")
     wide = {line.split()[0]: line for line in waiting("list", "-o", "wide").lines}
     assert wide["first"].endswith(f"JobQueued: {MISSING}")
+
+
+def test_a_list_keeps_the_jobs_that_wait_and_the_rows_of_all(waiting: Di) -> None:
+    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    found = {
+        name: listed(waiting.world.objects[f"{JOBS}/{name}"], Wanted(), now)
+        for name in ("first", "runs")
+    }
+    assert [each and each.row.name for each in found.values()] == ["first", "runs"]
+    # A whole job takes twenty times the memory of its row.
+    assert {name for name, each in found.items() if each and each.waiting} == {"first"}
 
 
 def test_without_rights_to_workloads_the_queue_alone_is_shown(waiting: Di) -> None:

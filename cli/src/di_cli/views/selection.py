@@ -1,9 +1,12 @@
-"""Selection and order of jobs in a list."""
+"""Selection and order of jobs in a list, and its rows.
+
+Rows are made as jobs are read, because a row takes a twentieth of a job's memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -11,7 +14,16 @@ from typing import Any, Final, TypeVar
 from di_api.field_error import mapping
 from di_api.phase import Phase
 from di_api.timestamps import parse_time
-from di_cli.views.jobs import gpus_held, owner_of, progress_share, restarts_of, seconds_of
+from di_cli.views.jobs import (
+    Row,
+    gpus_held,
+    owner_of,
+    progress_share,
+    restarts_of,
+    row,
+    seconds_of,
+)
+from di_cli.views.queued import Places, in_queue, is_queued
 
 T = TypeVar("T", bound=Mapping[str, Any])
 Object = Mapping[str, Any]
@@ -63,6 +75,39 @@ def selected(jobs: Iterable[T], wanted: Wanted, now: datetime) -> list[T]:
 def order_key(job: Object, order: Order, now: datetime) -> Any:
     """Return the sort key of a job of any shape; jobs without the value are last."""
     return _KEYS[order](job, now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A job of a list.
+
+    Attributes:
+        key: by which the list is sorted.
+        row: without its place in a queue.
+        waiting: the job itself if it waits in a queue, of which its place is read later.
+    """
+
+    key: tuple[Any, ...]
+    row: Row
+    waiting: dict[str, Any] | None
+
+
+def listed(job: dict[str, Any], wanted: Wanted, now: datetime) -> Listed | None:
+    """Return a job as a list keeps it; None if it is not one of those to show."""
+    if not wanted.includes(job, now):
+        return None
+    found = row(job, now)
+    key = (order_key(job, wanted.order, now), found.namespace, found.name)
+    return Listed(key=key, row=found, waiting=job if is_queued(job) else None)
+
+
+def rows(found: Iterable[Listed], limit: int | None, places: Places) -> list[Row]:
+    """Return the rows in their order, the first `limit` of them; None: all."""
+    ordered = sorted(found, key=lambda each: each.key)[:limit]
+    return [
+        each.row if each.waiting is None else replace(each.row, hint=in_queue(each.waiting, places))
+        for each in ordered
+    ]
 
 
 def _status(job: Object) -> Object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -77,20 +77,48 @@ class SyncKubeClient(Verbs[Object]):
             Gone: the pages expired.
         """
         deadline = self._clock() + (self._timeout if timeout is None else timeout)
+        query = {
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "limit": str(limit),
+        }
         target = Target(resource, namespace)
-        items: Objects = []
+        pages = [*self._pages(target, query, lambda: deadline - self._clock())]
+        return [each for objects, _ in pages for each in objects], pages[-1][1]
+
+    def each(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+    ) -> Iterator[Object]:
+        """Yield the objects of a collection, and hold no more than a page of them. The timeout is
+        that of a page.
+
+        Raises:
+            Gone: the pages expired.
+        """
+        query = {"labelSelector": label_selector, "limit": str(wire.PAGE)}
+        target = Target(resource, namespace)
+        for objects, _ in self._pages(target, query, lambda: self._timeout):
+            yield from objects
+
+    def _pages(
+        self, target: Target, query: Mapping[str, str | None], timeout: Callable[[], float]
+    ) -> Iterator[tuple[Objects, str]]:
+        """Yield the objects of each page, and the collection's resource version."""
         token: str | None = None
         while True:
-            query = {"labelSelector": label_selector, "fieldSelector": field_selector}
             path = wire.url_path(
-                resource.path(namespace), {**query, "limit": limit, "continue": token}
+                target.resource.path(target.namespace), {**query, "continue": token}
             )
-            page = self._call("GET", path, target, timeout=deadline - self._clock())
-            items += wire.take_items(page, resource)
+            page = self._call("GET", path, target, timeout=timeout())
             metadata = page.get("metadata", {})
+            yield wire.take_items(page, target.resource), metadata.get("resourceVersion", "")
             token = metadata.get("continue")
             if not token:
-                return items, metadata.get("resourceVersion", "")
+                return
 
     def watch(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 import typer
@@ -39,7 +40,7 @@ from di_cli.render.table import Growing
 from di_cli.session import Session, open_session, open_sessions, open_sessions_of
 from di_cli.views import jobs as views
 from di_cli.views.jobs import Row
-from di_cli.views.selection import Order, Wanted, selected
+from di_cli.views.selection import Order, Wanted, listed, rows, selected
 from di_kube.errors import ApiError
 
 _Watch = Annotated[
@@ -92,12 +93,16 @@ def list_jobs(
             _follow_rows(session, where, None, output, selector=labels or None, wanted=wanted)
         return
     with open_sessions(namespace, context, local=local) as sessions:
-        jobs = [
-            job
-            for session in sessions
-            for job in session.jobs(all_namespaces=all_namespaces, selector=labels or None)
-        ]
-        _list(sessions, jobs, wanted, output, labels, all_namespaces=all_namespaces)
+        if output.is_table:
+            _print_list(sessions, wanted, output, labels, all_namespaces=all_namespaces)
+        else:
+            jobs = [
+                job
+                for job, now in _each_job(sessions, labels, all_namespaces=all_namespaces)
+                if wanted.includes(job, now)
+            ]
+            chosen = selected(jobs, wanted, sessions[0].now()) if jobs else []
+            print_objects(chosen, output, as_list=True)
     if local is None and context is None and not all(session.run for session in sessions):
         runs = meant_runs(None, namespace=None, context=None, local=True)
         if runs:
@@ -115,26 +120,41 @@ def _phases(texts: list[str]) -> frozenset[str]:
     return frozenset(known[word.lower()] for word in words)
 
 
-def _list(
-    sessions: list[Session],
-    jobs: list[dict[str, Any]],
+def _each_job(
+    sessions: Sequence[Session], labels: str, *, all_namespaces: bool
+) -> Iterator[tuple[dict[str, Any], datetime]]:
+    """Yield the jobs of all sessions, each with the time at which its session was read."""
+    for session in sessions:
+        now = None
+        for job in session.each_job(all_namespaces=all_namespaces, selector=labels or None):
+            # The API server's clock is known from its first response on.
+            now = now or session.now()
+            yield job, now
+
+
+def _print_list(
+    sessions: Sequence[Session],
     wanted: Wanted,
     output: Output,
     labels: str,
     *,
     all_namespaces: bool,
 ) -> None:
-    now = sessions[0].now() if sessions else None
-    chosen = selected(jobs, wanted, now) if now else []
-    if not output.is_table:
-        print_objects(chosen, output, as_list=True)
-    elif chosen:
-        rows = _print_rows(sessions[0], chosen, output, namespace=all_namespaces)
-        troubled = next((each for each in rows if each.hint.startswith("di why")), None)
-        name = (troubled or rows[0]).name
+    found, read = [], 0
+    for job, now in _each_job(sessions, labels, all_namespaces=all_namespaces):
+        read += 1
+        if (one := listed(job, wanted, now)) is not None:
+            found.append(one)
+    if found:
+        queued = [each.waiting for each in found if each.waiting is not None]
+        places = sessions[0].places(queued, all_namespaces=all_namespaces)
+        shown = rows(found, wanted.limit, places)
+        _print_rows(shown, output, namespace=all_namespaces)
+        troubled = next((each for each in shown if each.hint.startswith("di why")), None)
+        name = (troubled or shown[0]).name
         suggest(f"di why {name}" if troubled else f"di describe {name}", "di watch")
-    elif jobs:
-        say(f"none of the {len(jobs)} jobs has the phase and the duration")
+    elif read:
+        say(f"none of the {read} jobs has the phase and the duration")
     elif not sessions or sessions[0].run:
         say("no jobs run on this machine")
         suggest("di run job.yaml", "di list --cluster")
@@ -165,7 +185,9 @@ def get(
         if jobs and not output.is_table:
             print_objects(jobs, output, as_list=len(names) > 1)
         elif jobs:
-            _print_rows(sessions[names[0]], jobs, output)
+            session = sessions[names[0]]
+            places = session.places(jobs)
+            _print_rows([views.row(job, session.now(), places) for job in jobs], output)
             if len(names) == 1:
                 print_lines(views.shard_lines(jobs[0], sessions[names[0]].now()))
                 print_lines(views.problem_lines(jobs[0]))
@@ -187,13 +209,8 @@ def _named(sessions: Mapping[str, Session]) -> tuple[list[dict[str, Any]], list[
     return jobs, missing
 
 
-def _print_rows(
-    session: Session, jobs: list[dict[str, Any]], output: Output, *, namespace: bool = False
-) -> list[Row]:
-    places = session.places(jobs, all_namespaces=namespace)
-    rows = [views.row(job, session.now(), places) for job in jobs]
-    print_table(jobs_table(rows, wide=output is Output.WIDE, namespace=namespace))
-    return rows
+def _print_rows(shown: Sequence[Row], output: Output, *, namespace: bool = False) -> None:
+    print_table(jobs_table(shown, wide=output is Output.WIDE, namespace=namespace))
 
 
 def _follow_rows(
