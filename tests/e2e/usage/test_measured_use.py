@@ -107,6 +107,8 @@ def test_top_and_the_page_show_the_use_of_pods_and_doctor_finds_no_fault(
     _assert_bounds(cpu, memory)
     _, row, *_ = said("top").splitlines()
     assert row.split()[:2] == ["busy", "1"]
+    everywhere = [line.split()[:3] for line in said("top", "-A").splitlines()]
+    assert [namespace, "busy", "1"] in everywhere
 
     with asked(kubectl, tmp_path) as page:
 

@@ -153,7 +153,7 @@ def test_wait_takes_a_duration_with_a_unit(di: Di) -> None:
 def test_an_internal_error_is_reported_in_three_lines(
     di: Di, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("di_cli.views.jobs.row", lambda *_: 1 / 0)
+    monkeypatch.setattr("di_cli.views.selection.row", lambda *_: 1 / 0)
     di.job()
     said = di("list")
     assert said.code == ExitCode.FAILED

@@ -305,6 +305,8 @@ def test_top_of_a_job_without_pods_reports_that(di: Di) -> None:
     said = di("top", "cartpole")
     assert (said.code, said.lines) == (0, ["dijob/cartpole has no pods"])
     assert di("top").lines == ["no job in rl has pods"]
+    assert di("top", "-A").lines == ["no job in any namespace has pods"]
+    assert di("top", "cartpole", "-A").code == ExitCode.USAGE
 
 
 def test_top_shows_use_beside_requests(di: Di) -> None:
@@ -315,7 +317,10 @@ def test_top_shows_use_beside_requests(di: Di) -> None:
     labels = {"diengine/job": "cartpole"}
     di.world.put(
         f"{metrics}/{name}",
-        {"metadata": {"name": name, "labels": labels}, "containers": [{"usage": usage}]},
+        {
+            "metadata": {"name": name, "namespace": "rl", "labels": labels},
+            "containers": [{"usage": usage}],
+        },
     )
     said = di("top", "cartpole")
     assert said.lines == [
@@ -342,6 +347,7 @@ def test_top_shows_use_beside_requests(di: Di) -> None:
         "JOB       PODS           CPU   REQUEST  MEMORY  REQUEST  GPUS  USED",
         "cartpole  2, 1 measured  1.50           512Mi            8     87%",
     ]
+    assert di("top", "-A").lines[1].split()[:2] == ["rl", "cartpole"]
     di.world.refusals["GET", metrics] = {"code": 404, "message": "not found"}
     assert di("top", "cartpole").err.splitlines()[0] == (
         "error: this cluster does not measure the resource use of pods"

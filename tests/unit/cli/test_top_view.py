@@ -19,7 +19,10 @@ def collector(index: int, **resources: Object) -> Object:
 
 def measured(index: int, cpu: str, memory: str) -> Object:
     usage = {"cpu": cpu, "memory": memory}
-    return {"metadata": {"name": f"x-collector-{index}"}, "containers": [{"usage": usage}]}
+    return {
+        "metadata": {"name": f"x-collector-{index}", "namespace": "rl"},
+        "containers": [{"usage": usage}],
+    }
 
 
 def test_limits_are_shown_beside_requests() -> None:
@@ -74,11 +77,25 @@ def test_jobs_have_the_sums_of_their_pods() -> None:
     pods[2]["status"]["phase"] = "Failed"
     pods += [pod("a", "learner", 0, 0), pod("a", "learner", 1, 1)]
     metrics = [measured(0, "500m", "64Mi"), measured(1, "1", "64Mi"), measured(2, "1", "64Mi")]
-    header, rows = by_job(pods, metrics, {"a-learner-0": 80.0, "a-learner-1": 40.0})
+    header, rows = by_job(pods, metrics, {("rl", "a-learner-0"): 80.0, ("rl", "a-learner-1"): 40.0})
     assert header == [*("JOB", "PODS", "CPU", "REQUEST", "MEMORY", "REQUEST", "GPUS", "USED")]
     assert rows == [
         ["a", "2", "", "", "", "", "8", "60%"],
         ["x", "2", "1.50", "2.00", "128Mi", "", "", ""],
+    ]
+
+
+def test_jobs_of_one_name_in_two_namespaces_have_rows_of_their_own() -> None:
+    pods = [pod("a", "learner", 0, 0), pod("a", "learner", 0, 0)]
+    pods[1]["metadata"]["namespace"] = "ml"
+    usage = {"cpu": "2", "memory": "64Mi"}
+    of_second = {"metadata": {"name": "a-learner-0", "namespace": "ml"}}
+    metrics = [{**of_second, "containers": [{"usage": usage}]}]
+    header, rows = by_job(pods, metrics, {("rl", "a-learner-0"): 80.0}, namespaces=True)
+    assert header[:3] == ["NAMESPACE", "JOB", "PODS"]
+    assert rows == [
+        ["ml", "a", "1", "2.00", "", "64Mi", "", "4", ""],
+        ["rl", "a", "1", "", "", "", "", "4", "80%"],
     ]
 
 

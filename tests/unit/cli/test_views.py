@@ -65,7 +65,7 @@ def test_an_object_of_any_shape_has_a_row(obj: Any) -> None:
         (events.HEADER, events.rows([obj], NOW)),
         (pods.HEADER, pods.rows([obj], NOW)),
     ]
-    header, rows = top.by_pod([obj], [obj], {"": 1.0})
+    header, rows = top.by_pod([obj], [obj], {("", ""): 1.0})
     assert draw(Table(header=header, rows=rows))
     for header, rows in tables:
         assert draw(Table(header=header, rows=rows))

@@ -21,9 +21,10 @@ _HEADER: Final = ("CPU", _REQUEST, _LIMIT, "MEMORY", _REQUEST, _LIMIT, "GPUS", "
 _GPU_COLUMNS: Final = 2
 _MIB: Final = 1 << 20
 _CPU, _MEMORY = "cpu", "memory"
-_NO_SHARES: Final[Mapping[str, float]] = MappingProxyType({})
-
 Object = Mapping[str, Any]
+Key = tuple[str, str]
+"""Namespace and name of a pod."""
+_NO_SHARES: Final[Mapping[Key, float]] = MappingProxyType({})
 Lines = tuple[Sequence[str], Sequence[Sequence[str]]]
 """A header and rows."""
 
@@ -74,7 +75,7 @@ class _Sum:
 def by_pod(
     pods: Iterable[Object],
     metrics: Iterable[Object],
-    gpu_shares: Mapping[str, float] = _NO_SHARES,
+    gpu_shares: Mapping[Key, float] = _NO_SHARES,
 ) -> Lines:
     """Return a row for each pod, then one for each task with several that have not ended.
 
@@ -86,11 +87,11 @@ def by_pod(
         metrics: of metrics.k8s.io.
         gpu_shares: the use of GPUs in percent, by pod.
     """
-    measured = {name_of(each): each for each in metrics}
+    measured = {_key_of(each): each for each in metrics}
     found: list[tuple[str, ...]] = []
     tasks: dict[str, _Sum] = {}
     for pod in in_order(pods):
-        total = _of_pod(pod, measured.get(name_of(pod)), gpu_shares.get(name_of(pod)))
+        total = _of_pod(pod, measured.get(_key_of(pod)), gpu_shares.get(_key_of(pod)))
         found.append((name_of(pod), task_of(pod), *total.cells()))
         if not _has_ended(pod):
             tasks.setdefault(task_of(pod), _Sum()).add(total)
@@ -105,26 +106,30 @@ def by_pod(
 def by_job(
     pods: Iterable[Object],
     metrics: Iterable[Object],
-    gpu_shares: Mapping[str, float] = _NO_SHARES,
+    gpu_shares: Mapping[Key, float] = _NO_SHARES,
+    *,
+    namespaces: bool = False,
 ) -> Lines:
     """Return a row for each job with pods that have not ended, by name; else as `by_pod`.
 
     Args:
-        pods: of the jobs of one namespace.
+        pods: of the jobs.
         metrics: of metrics.k8s.io.
         gpu_shares: the use of GPUs in percent, by pod.
+        namespaces: whether rows begin with the namespace.
     """
-    measured = {name_of(each): each for each in metrics}
-    jobs: dict[str, _Sum] = {}
+    measured = {_key_of(each): each for each in metrics}
+    jobs: dict[Key, _Sum] = {}
     for pod in pods:
         if not _has_ended(pod):
-            total = _of_pod(pod, measured.get(name_of(pod)), gpu_shares.get(name_of(pod)))
-            jobs.setdefault(_job_of(pod), _Sum()).add(total)
+            total = _of_pod(pod, measured.get(_key_of(pod)), gpu_shares.get(_key_of(pod)))
+            jobs.setdefault((namespace_of(pod), _job_of(pod)), _Sum()).add(total)
+    first = ("NAMESPACE", "JOB") if namespaces else ("JOB",)
     found = [
-        (name, f"{total.pods}{total.some()}", *total.cells())
-        for name, total in sorted(jobs.items())
+        (*key[-len(first) :], f"{total.pods}{total.some()}", *total.cells())
+        for key, total in sorted(jobs.items())
     ]
-    return _shown(("JOB", "PODS"), found)
+    return _shown((*first, "PODS"), found)
 
 
 def optional(header: Sequence[str]) -> list[str]:
@@ -134,11 +139,11 @@ def optional(header: Sequence[str]) -> list[str]:
 
 def unmeasured(pods: Iterable[Object], metrics: Iterable[Object]) -> list[str]:
     """Return the running pods without a measurement."""
-    measured = {name_of(each) for each in metrics}
+    measured = {_key_of(each) for each in metrics}
     return [
         name_of(pod)
         for pod in in_order(pods)
-        if mapping(pod.get("status")).get("phase") == "Running" and name_of(pod) not in measured
+        if mapping(pod.get("status")).get("phase") == "Running" and _key_of(pod) not in measured
     ]
 
 
@@ -161,6 +166,11 @@ def gpu_share(value: Object) -> tuple[str, float | None]:
     """Return the pod of a custom metric's value, and the value in percent."""
     name = str(mapping(value.get("describedObject")).get("name") or "")
     return name, _amount(value.get("value"))
+
+
+def namespace_of(obj: Object) -> str:
+    """Return the namespace of an object."""
+    return str(mapping(obj.get("metadata")).get("namespace") or "")
 
 
 def cpu_text(cores: float | None) -> str:
@@ -190,6 +200,10 @@ def _shown(first: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Lines:
         if (has_gpus if index >= gpus else title != _LIMIT or any(row[index] for row in found))
     ]
     return [header[index] for index in shown], [[row[index] for index in shown] for row in found]
+
+
+def _key_of(obj: Object) -> Key:
+    return namespace_of(obj), name_of(obj)
 
 
 def _job_of(pod: Object) -> str:

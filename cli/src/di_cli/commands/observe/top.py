@@ -10,7 +10,13 @@ import typer
 from di_api.field_error import mapping
 from di_api.names import LABEL_JOB
 from di_api.wording import listed
-from di_cli.commands.options import Context, Local, Namespace, complete_job
+from di_cli.commands.options import (
+    AllNamespaces,
+    Context,
+    Local,
+    Namespace,
+    complete_job,
+)
 from di_cli.errors import CommandError
 from di_cli.output import note, print_table, say, suggest
 from di_cli.render.table import Table
@@ -35,26 +41,35 @@ def top(
     name: _OneOrAll = None,
     *,
     namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
     context: Context = None,
     local: Local = None,
 ) -> None:
     """Show the resource use of a job's pods, or of all jobs."""
+    if name is not None and all_namespaces:
+        raise typer.BadParameter("-A is for all jobs; one has a namespace: -n NAMESPACE")
     with open_session(namespace, context, job=name, local=local) as session:
+        where = None if all_namespaces else session.namespace
         if name is None:
             _check_cluster(session)
             selector = LABEL_JOB
-            pods = session.client.list(PODS, session.namespace, label_selector=selector)[0]
+            pods = session.client.list(PODS, where, label_selector=selector)[0]
         else:
             job, pods = session.job(name), session.pods(name)
             _check_cluster(session)
             selector = f"{LABEL_JOB}={job['metadata']['name']}"
-        metrics = _metrics(session, selector)
+        metrics = _metrics(session, where, selector)
         if not pods:
-            say(f"dijob/{name} has no pods" if name else f"no job in {session.namespace} has pods")
+            place = f"in {where}" if where else "in any namespace"
+            say(f"dijob/{name} has no pods" if name else f"no job {place} has pods")
             suggest(f"di why {name}" if name else "di list")
             return
         shares = _gpu_shares(session, selector, pods)
-        header, rows = (views.by_pod if name else views.by_job)(pods, metrics, shares)
+        header, rows = (
+            views.by_pod(pods, metrics, shares)
+            if name
+            else views.by_job(pods, metrics, shares, namespaces=all_namespaces)
+        )
         print_table(Table(header=header, rows=rows, optional=views.optional(header)))
         if missing := views.unmeasured(pods, metrics):
             note(
@@ -72,9 +87,9 @@ def _check_cluster(session: Session) -> None:
         )
 
 
-def _metrics(session: Session, selector: str) -> list[dict[str, Any]]:
+def _metrics(session: Session, namespace: str | None, selector: str) -> list[dict[str, Any]]:
     try:
-        return session.client.list(POD_METRICS, session.namespace, label_selector=selector)[0]
+        return session.client.list(POD_METRICS, namespace, label_selector=selector)[0]
     except NotFound as error:
         raise CommandError(
             "this cluster does not measure the resource use of pods",
@@ -89,13 +104,19 @@ def _metrics(session: Session, selector: str) -> list[dict[str, Any]]:
         ) from error
 
 
-def _gpu_shares(session: Session, selector: str, pods: Iterable[views.Object]) -> dict[str, float]:
-    """Return the use of GPUs in percent, by pod; empty if it is not measured or not readable."""
-    if not any(gpus_of(mapping(pod.get("spec"))) for pod in pods):
-        return {}
-    try:
-        values, _ = session.client.list(GPU_METRICS, session.namespace, label_selector=selector)
-    except ApiError:
-        return {}
-    shares = map(views.gpu_share, values)
-    return {pod: percent for pod, percent in shares if percent is not None}
+def _gpu_shares(
+    session: Session, selector: str, pods: Iterable[views.Object]
+) -> dict[views.Key, float]:
+    """Return the use of GPUs in percent, by pod; empty where it is not measured or readable."""
+    found: dict[views.Key, float] = {}
+    # The API of custom metrics has no collection of all namespaces.
+    for namespace in sorted(
+        {views.namespace_of(pod) for pod in pods if gpus_of(mapping(pod.get("spec")))}
+    ):
+        try:
+            values, _ = session.client.list(GPU_METRICS, namespace, label_selector=selector)
+        except ApiError:
+            continue
+        shares = map(views.gpu_share, values)
+        found |= {(namespace, pod): percent for pod, percent in shares if percent is not None}
+    return found
