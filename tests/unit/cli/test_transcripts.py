@@ -165,7 +165,7 @@ def _put_measured(di: Di, body: Object) -> None:
     resources.setdefault("limits", {})["memory"] = memory
     di.world.put(f"{PODS}/{metadata['name']}", body)
     usage = {"cpu": "3850m", "memory": "9Gi"} if is_learner else {"cpu": "640m", "memory": "1.25Gi"}
-    named = {"metadata": {key: metadata[key] for key in ("name", "labels")}}
+    named = {"metadata": {key: metadata[key] for key in ("name", "namespace", "labels")}}
     path = f"/apis/metrics.k8s.io/v1beta1/namespaces/rl/pods/{metadata['name']}"
     di.world.put(path, {**named, "containers": [{"usage": usage}]})
 

@@ -12,6 +12,7 @@ from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC, JOBS_TOPIC, ClusterC
 from di_dashboard.cluster_cache.feed import Feed
 from di_dashboard.cluster_cache.trim import slim_job, slim_node, slim_pod
 from di_dashboard.history.seen import Seen
+from di_kube.packed import Packed
 from tests.unit.cli.conftest import job, node, pod
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -108,11 +109,38 @@ def test_a_deleted_object_is_removed_everywhere() -> None:
     assert seen.changes(body)
     found.on_pod("DELETED", first)
     found.on_job("DELETED", body)
-    assert (found.entries(), found.pods_of("rl", "a"), found.pods(), found.job("rl", "a")) == (
+    assert (found.entries(), found.pods_of("rl", "a"), found.live_pods(), found.job("rl", "a")) == (
         *([], [], []),
         None,
     )
     assert seen.changes(body) == []
+
+
+def test_a_pod_that_has_ended_holds_nothing_and_stays_with_its_job() -> None:
+    feed = Feed()
+    found = cache(feed)
+    runs, over = pod("a", "learner", 0, 0), pod("a", "learner", 0, 0, phase="Succeeded")
+    found.on_pod("ADDED", slim_pod(runs))
+    assert len(found.live_pods()) == 1
+    listener = feed.join([CLUSTER_TOPIC])
+    found.on_pod("MODIFIED", slim_pod(over))
+    assert listener.take()
+    assert (found.live_pods(), len(found.pods_of("rl", "a"))) == ([], 1)
+    for kind in ("MODIFIED", "DELETED"):
+        found.on_pod(kind, slim_pod(over))
+    assert not listener.take()
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_ended_jobs_and_pods_are_packed_and_read_as_before(phase: str) -> None:
+    body, one = job("a", phase), pod("a", "learner", 0, 0, phase=phase)
+    for kept, live in (
+        (slim_job(body), slim_job({**body, "status": {**body["status"], "phase": "Running"}})),
+        (slim_pod(one), slim_pod({**one, "status": {**one["status"], "phase": "Running"}})),
+    ):
+        assert isinstance(kept, Packed)
+        assert not isinstance(live, Packed)
+        assert {**kept, "status": {**kept["status"], "phase": "Running"}} == live
 
 
 def test_a_node_heartbeat_is_no_notification() -> None:

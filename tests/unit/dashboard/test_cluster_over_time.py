@@ -264,7 +264,8 @@ def test_a_pending_job_has_its_expected_start(page: Page, world: StandIn) -> Non
     page.enter()
     wait_until(
         lambda: (
-            page.served.cluster_cache.job("rl", "waits") and not page.served.cluster_cache.pods()
+            page.served.cluster_cache.job("rl", "waits")
+            and not page.served.cluster_cache.live_pods()
         )
     )
     wait_until(lambda: ", after runs" in page.get("/cluster").text)

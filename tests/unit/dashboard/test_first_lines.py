@@ -10,6 +10,7 @@ import pytest
 
 from di_api.explain import Facts, explain
 from di_dashboard.cluster_cache.trim import slim_event, slim_job, slim_node, slim_pod
+from di_kube.packed import unpacked
 from tests.unit.api.explain.test_first_lines import CASES
 
 Object = dict[str, Any]
@@ -26,8 +27,8 @@ def _kept(facts: Facts) -> Facts:
     """What the page keeps of the objects."""
     return replace(
         facts,
-        job=None if facts.job is None else slim_job(dict(facts.job)),
-        pods=[slim_pod(_owned(pod)) for pod in facts.pods],
+        job=None if facts.job is None else unpacked(slim_job(dict(facts.job))),
+        pods=[unpacked(slim_pod(_owned(pod))) for pod in facts.pods],
         events=[slim_event({"metadata": {}, **event}) for event in facts.events],
         nodes=[slim_node(dict(node)) for node in facts.nodes],
     )

@@ -388,10 +388,9 @@ def test_every_number_has_a_curve_and_the_first_are_drawn() -> None:
 def test_holders_are_parts_of_a_node() -> None:
     other = pod("a", "learner", 0, 0)
     other["metadata"]["ownerReferences"] = []
-    over = pod("b", "learner", 0, 0, phase="Succeeded")
     found = cluster_page(
         nodes=[node("gpu-1", 16), node("gpu-2", 8)],
-        pods=[pod("a", "learner", 0, 0), other, over],
+        live_pods=[pod("a", "learner", 0, 0), other],
         jobs=[job("half", "Pending")],
         asked="",
         now=NOW,
@@ -415,13 +414,15 @@ def test_free_capacity_of_cordoned_nodes_is_counted_apart() -> None:
     cordoned = node("gpu-2", 8)
     cordoned["spec"]["unschedulable"] = True
     nodes = [node("gpu-1", 16), cordoned]
-    found = cluster_page(nodes=nodes, pods=[pod("a", "learner", 0, 0)], jobs=[], asked="", now=NOW)
+    found = cluster_page(
+        nodes=nodes, live_pods=[pod("a", "learner", 0, 0)], jobs=[], asked="", now=NOW
+    )
     assert (found.held, found.free, found.closed, found.total) == ("4", "12", "8", "24")
-    assert cluster_page(nodes=nodes[:1], pods=[], jobs=[], asked="", now=NOW).closed == ""
+    assert cluster_page(nodes=nodes[:1], live_pods=[], jobs=[], asked="", now=NOW).closed == ""
 
 
 def test_an_unknown_resource_falls_back_to_gpus() -> None:
-    found = cluster_page(nodes=[node("n", 1)], pods=[], jobs=[], asked="a<b", now=NOW)
+    found = cluster_page(nodes=[node("n", 1)], live_pods=[], jobs=[], asked="a<b", now=NOW)
     assert found.resource == "nvidia.com/gpu"
 
 

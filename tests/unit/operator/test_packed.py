@@ -28,6 +28,7 @@ from di_api.names import (
 )
 from di_kube.cache import WatchCache
 from di_kube.client import KubeClient
+from di_kube.packed import Packed
 from di_kube.pages import Version
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
 from di_operator.cluster.informer_state import (
@@ -39,7 +40,6 @@ from di_operator.cluster.informer_state import (
     transform_job,
     transform_pod,
 )
-from di_operator.cluster.packed import Packed
 from di_operator.lifecycle.observed.pod_cache import PodCache
 from di_operator.process.controller import JobKey
 

@@ -10,10 +10,12 @@ from typing import Final
 from di_api.explain.claims import claims_of, is_of_claim
 from di_api.field_error import mapping
 from di_api.ownership import controlling_job
+from di_api.pods.main_container import ENDED
 from di_dashboard.cluster_cache.entry import Entry, Key, Object, entry_of, key_of
 from di_dashboard.cluster_cache.feed import Feed
 from di_dashboard.history.seen import Seen
 from di_kube.cache import DELETED
+from di_kube.packed import unpacked
 
 JOBS_TOPIC: Final = "jobs"
 CLUSTER_TOPIC: Final = "cluster"
@@ -38,7 +40,7 @@ class ClusterCache:
         self._lock = threading.Lock()
         self._entries: dict[Key, Entry] = {}
         self._sorted: list[Entry] | None = None
-        self._pods: dict[Key, Object] = {}
+        self._live_pods: dict[Key, Object] = {}
         self._pods_of: dict[Key, dict[str, Object]] = {}
         self._events: dict[str, dict[str, Object]] = {}
         self._nodes: dict[str, Object] = {}
@@ -114,7 +116,8 @@ class ClusterCache:
     def pods_of(self, namespace: str, name: str) -> list[Object]:
         """Return the pods of a job."""
         with self._lock:
-            return list(self._pods_of.get((namespace, name), {}).values())
+            found = list(self._pods_of.get((namespace, name), {}).values())
+        return [*map(unpacked, found)]
 
     def events_of(self, namespace: str, name: str) -> list[Object]:
         """Return the events of a job and its pods, deleted pods included, and of their claims."""
@@ -127,10 +130,10 @@ class ClusterCache:
                 if self._job_of(event, namespace) == name or is_of_claim(event, claims)
             ]
 
-    def pods(self) -> list[Object]:
-        """Return all pods."""
+    def live_pods(self) -> list[Object]:
+        """Return the pods that have not ended: those use nodes."""
         with self._lock:
-            return list(self._pods.values())
+            return list(self._live_pods.values())
 
     def nodes(self) -> list[Object]:
         """Return all nodes."""
@@ -159,13 +162,13 @@ class ClusterCache:
     def on_pod(self, kind: str, pod: Object) -> None:
         """Process an event of the watch of pods."""
         namespace, name = key = key_of(pod)
-        owner = controlling_job(pod)
-        job = str(owner.get("name")) if owner else ""
+        job = _owner_of(pod)
+        has_ended = mapping(pod.get("status")).get("phase") in ENDED
         with self._lock:
             self._version += 1
-            before = self._pods.pop(key, None)
-            if kind != DELETED:
-                self._pods[key] = pod
+            before = self._live_pods.pop(key, None)
+            if kind != DELETED and not has_ended:
+                self._live_pods[key] = pod
             if job:
                 pods = self._pods_of.setdefault((namespace, job), {})
                 pods.pop(name, None)
@@ -174,7 +177,9 @@ class ClusterCache:
                 elif not pods:
                     del self._pods_of[namespace, job]
         topics = [job_topic(namespace, job)] if job else []
-        if before is None or kind == DELETED or _holds(before) != _holds(pod):
+        # A pod that had ended before held nothing.
+        now = None if kind == DELETED or has_ended else _holds(pod)
+        if (None if before is None else _holds(before)) != now:
             topics.append(CLUSTER_TOPIC)
         self._feed.publish(topics)
 
@@ -210,15 +215,18 @@ class ClusterCache:
         return (self._ready.get(plural), self._unread.get(plural), self._away.get(plural))
 
     def _jobs_of(self, event: Object, namespace: str) -> list[str]:
-        """Return the jobs whose pages show an event; several can mount one claim."""
+        """Return the jobs whose pages show an event. Several can mount one claim; what becomes of
+        it is no news to a pod that has ended.
+        """
         if mapping(event.get("involvedObject")).get("kind") != "PersistentVolumeClaim":
             job = self._job_of(event, namespace)
             return [job] if job else []
-        return [
-            name
-            for (place, name), pods in self._pods_of.items()
-            if place == namespace and is_of_claim(event, claims_of(pods.values()))
-        ]
+        mounting = {
+            _owner_of(pod)
+            for (place, _), pod in self._live_pods.items()
+            if place == namespace and is_of_claim(event, claims_of([pod]))
+        }
+        return sorted(mounting - {""})
 
     def _job_of(self, event: Object, namespace: str) -> str:
         """Return the job of an event, or of its pod; empty if there is none. The labels of a
@@ -235,6 +243,12 @@ class ClusterCache:
             if (namespace, name) in self._entries:
                 return name
         return ""
+
+
+def _owner_of(pod: Object) -> str:
+    """Return the name of the job that controls a pod; empty without one."""
+    owner = controlling_job(pod)
+    return str(owner.get("name")) if owner else ""
 
 
 def _holds(pod: Object) -> tuple[object, object]:

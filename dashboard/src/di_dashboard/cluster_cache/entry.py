@@ -8,6 +8,8 @@ from typing import Any
 
 from di_api.field_error import mapping
 from di_api.names import LABEL_OWNER, LABEL_QUEUE
+from di_api.phase import has_finished
+from di_kube.packed import unpacked
 
 Object = Mapping[str, Any]
 Key = tuple[str, str]
@@ -22,17 +24,24 @@ class Entry:
         owner: its label `owner`; empty if it has none.
         queue: its queue of Kueue; empty if it has none.
         words: its name, namespace and labels, in lower case.
+        kept: the job as it is cached.
     """
 
     namespace: str
     name: str
     phase: str
+    has_finished: bool
     created: str
     labels: frozenset[tuple[str, str]]
     owner: str
     queue: str
     words: str
-    job: Object
+    kept: Object
+
+    @property
+    def job(self) -> Object:
+        """Return the job, parsed."""
+        return unpacked(self.kept)
 
 
 def entry_of(job: Object) -> Entry:
@@ -45,12 +54,13 @@ def entry_of(job: Object) -> Entry:
         namespace=namespace,
         name=name,
         phase=str(mapping(job.get("status")).get("phase") or "Pending"),
+        has_finished=has_finished(job),
         created=str(metadata.get("creationTimestamp") or ""),
         labels=frozenset(labels.items()),
         owner=labels.get(LABEL_OWNER, ""),
         queue=labels.get(LABEL_QUEUE, ""),
         words=words.lower(),
-        job=job,
+        kept=job,
     )
 
 

@@ -10,9 +10,13 @@ from typing import Any, Final
 from di_api.explain.suspender import spec_writers
 from di_api.field_error import items, mapping
 from di_api.ownership import controlling_job
+from di_api.phase import has_finished
+from di_api.pods.main_container import ENDED
+from di_kube.packed import Packed
 
 Object = dict[str, Any]
 
+_PACKED: Final = ("spec", "status")
 _POD_STATUS: Final = (
     *("phase", "reason", "message", "conditions", "startTime"),
     *("initContainerStatuses", "containerStatuses"),
@@ -26,16 +30,23 @@ _CONTAINER: Final = ("name", "image", "resources", "restartPolicy", "restartPoli
 _NODE_META: Final = ("name", "namespace", "uid", "resourceVersion", "labels")
 
 
-def slim_job(job: Object) -> Object:
-    """Return a job without managedFields, except for those that tell who suspended it."""
+def slim_job(job: Object) -> Mapping[str, Any]:
+    """Return a job without managedFields, except for those that tell who suspended it; packed if it
+    has ended, as most jobs have, and few of them are looked at.
+    """
     metadata = _without(job["metadata"])
     if mapping(job.get("spec")).get("suspend") is True:
         metadata["managedFields"] = spec_writers(job)
-    return {**job, "metadata": metadata}
+    kept = {**job, "metadata": metadata}
+    if has_finished(job):
+        return Packed(kept, packed=_PACKED)
+    return kept
 
 
-def slim_pod(pod: Object) -> Object:
-    """Return the state of a pod; of a pod without a job only its resources and its node."""
+def slim_pod(pod: Object) -> Mapping[str, Any]:
+    """Return the state of a pod, packed if it has ended; of a pod without a job only its resources
+    and its node.
+    """
     spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
     kept: Object = {
         "metadata": _without(pod["metadata"]),
@@ -68,7 +79,7 @@ def slim_pod(pod: Object) -> Object:
     if volumes := _claims(spec):
         kept["spec"]["volumes"] = volumes
     kept["status"] = {key: status[key] for key in _POD_STATUS if key in status}
-    return kept
+    return Packed(kept, packed=_PACKED) if status.get("phase") in ENDED else kept
 
 
 def slim_event(event: Object) -> Object:

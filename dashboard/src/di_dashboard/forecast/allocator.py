@@ -12,7 +12,6 @@ from di_cli.views.ends import End
 from di_cli.views.queue import is_waiting
 from di_dashboard.cluster_cache.cache import ClusterCache
 from di_dashboard.forecast.outlook import Outlook
-from di_dashboard.views.cluster import live_pods
 
 _NODES: Final = "nodes"
 
@@ -23,7 +22,7 @@ def outlook(cluster_cache: ClusterCache, session: Session) -> Outlook:
     present = Present(
         nodes=[dict(each) for each in cluster_cache.nodes()],
         jobs=jobs,
-        pods=[dict(each) for each in live_pods(cluster_cache.pods())],
+        pods=[dict(each) for each in cluster_cache.live_pods()],
     )
     notes: list[str] = []
     starts: dict[str, End | None] = {}

@@ -20,7 +20,7 @@ from di_dashboard.cluster_cache.cache import CLUSTER_TOPIC
 from di_dashboard.history.kept import Told
 from di_dashboard.pages.parts import Parts, parts, rendered_once
 from di_dashboard.pages.stories import path_of
-from di_dashboard.views.cluster import cluster_page, live_pods
+from di_dashboard.views.cluster import cluster_page
 from di_dashboard.views.heat import HOURS, Heat, Stay, heat_map, moved, stays_of, timeline_of
 from di_dashboard.views.queues import queues
 
@@ -44,12 +44,13 @@ def cluster() -> str:
     """Return the page of the cluster."""
     here = parts()
     cluster_cache, now = here.cluster_cache, here.now()
-    nodes, jobs = cluster_cache.nodes(), [entry.job for entry in cluster_cache.entries()]
+    nodes, pods = cluster_cache.nodes(), cluster_cache.live_pods()
+    jobs = [entry.job for entry in cluster_cache.entries() if not entry.has_finished]
     heat, wrong = _heat(here, now) if here.kept.is_asked else (None, [])
     outlook = here.outlooks.latest()
     page = cluster_page(
         nodes=nodes,
-        pods=cluster_cache.pods(),
+        live_pods=pods,
         jobs=jobs,
         asked=request.args.get("resource", ""),
         now=now,
@@ -59,7 +60,7 @@ def cluster() -> str:
     waits = Counter(
         str(mapping(job.get("metadata")).get("namespace") or "") for job in jobs if is_waiting(job)
     )
-    found = nodes_of(nodes, live_pods(cluster_cache.pods()), page.resource)
+    found = nodes_of(nodes, pods, page.resource)
     return render_template(
         "cluster.html",
         page=page,

@@ -94,22 +94,23 @@ class ClusterPage:
 def cluster_page(
     *,
     nodes: Sequence[Object],
-    pods: Iterable[Object],
+    live_pods: Sequence[Object],
     jobs: Iterable[Object],
     asked: str,
     now: datetime,
     also: Iterable[str] = (),
     starts: Mapping[str, End | None] | None = None,
 ) -> ClusterPage:
-    """Return the content; pods that have ended use nothing.
+    """Return the content.
 
     Args:
+        live_pods: that have not ended; the others use nothing.
         also: `<namespace>/<name>` of jobs that get a letter and color although they use nothing.
         starts: by UID, the end after which a waiting job is expected to start.
     """
     resources = sorted({name for node in nodes for name in _allocatable(node)})
     resource = resource_of(nodes, asked if asked in resources else None)
-    found = nodes_of(nodes, live_pods(pods), resource)
+    found = nodes_of(nodes, live_pods, resource)
     order = _holders(found)
     marks = {name: (_letter(i), i % COLOURS) for i, name in enumerate(sorted({*order, *also}))}
     waits = waiting(jobs, now, starts or {})
@@ -129,11 +130,6 @@ def cluster_page(
         more_waiting=max(0, len(waits) - MOST_WAITING),
         marks=marks,
     )
-
-
-def live_pods(pods: Iterable[Object]) -> list[Object]:
-    """Return the pods that have not ended."""
-    return [pod for pod in pods if _phase(pod) not in ("Succeeded", "Failed")]
 
 
 def _line(node: Node, marks: Mapping[str, tuple[str, int]]) -> NodeLine:

@@ -236,16 +236,17 @@ def start_of(uid: str, starts: Mapping[str, End | None]) -> str:
 
 
 def _row(entry: Entry, now: datetime, series: Series, starts: Mapping[str, End | None]) -> JobRow:
-    found = row(entry.job, now)
-    waits = series.points("learnerWaitFrac") if has_samplers(entry.job) else ()
+    job = entry.job
+    found = row(job, now)
+    waits = series.points("learnerWaitFrac") if has_samplers(job) else ()
     return JobRow(
         row=found,
-        tasks=tasks_of(entry.job),
+        tasks=tasks_of(job),
         mood=mood_of(found.phase, found.reason),
         labels=sorted(f"{key}={value}" for key, value in entry.labels),
         gain=spark(series.points(find_metric(series.values, RETURN) or RETURN)),
         waiting=spark(waits, low=0.0, high=1.0),
-        starts=start_of(uid_of(entry.job), starts),
+        starts=start_of(uid_of(job), starts),
         ran="" if found.seconds is None else span(found.seconds),
     )
 

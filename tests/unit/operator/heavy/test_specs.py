@@ -14,9 +14,9 @@ import orjson
 import pytest
 
 from di_api.spec.bounds import MAX_SPEC_BYTES
+from di_kube.packed import json_text
 from di_operator.cluster import informer_state
 from di_operator.cluster.informer_state import transform_job
-from di_operator.cluster.packed import json_text
 from di_operator.lifecycle.observed import specs
 from di_operator.lifecycle.observed.specs import HEAVY, SPEC_BYTES, Reading, SpecCache, examine
 from di_operator.process.controller import JobKey

@@ -46,9 +46,9 @@ from di_api.pods.main_container import ALL_CONTAINERS, CONTAINERS, phase_of
 from di_api.validation import may_be_too_much, weight_error
 from di_kube.cache import MODIFIED, WatchCache
 from di_kube.compact import compact
+from di_kube.packed import Packed, json_text
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
 from di_operator.cluster.kept_containers import container_specs, container_statuses, start_time
-from di_operator.cluster.packed import Packed, json_text
 from di_operator.cluster.pod_specs import node_in, of_others
 from di_operator.cluster.settled_jobs import SettledJobs
 from di_operator.lifecycle.observed.blockers import unprepared, unscheduled

@@ -55,6 +55,13 @@ class Packed(Mapping[str, Any]):
         return len(self._fields)
 
 
+def unpacked(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an object with all of its fields parsed: each access to a packed one returns another
+    copy, which no comparison by identity finds again.
+    """
+    return dict(body) if isinstance(body, Packed) else body
+
+
 @dataclass(frozen=True, slots=True)
 class _Compressed:
     text: bytes
