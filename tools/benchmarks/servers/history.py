@@ -2,7 +2,8 @@
 
 `python -m tools.benchmarks.servers.history --jobs 1000` writes out/bench/history.json and prints
 the table of docs/how-to/history.md. The records are what an eventful hour of a job leaves, their
-writer is the service's own.
+writer is the service's own. `--lists 100000` has so many jobs without records in SQLite, and prints
+how long a list of a hundred of them takes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +60,7 @@ T0: Final = 1_767_268_800_000
 HOUR: Final = 3_600_000
 JOB_LOG_BYTES: Final = 1_700_000
 _QUERIES: Final = 200
+_LISTS: Final = 9
 
 
 def records_of(number: int, rng: random.Random) -> Iterator[Record]:
@@ -171,6 +174,32 @@ def measure(engine: Engine, jobs: int) -> dict[str, float]:
         "median_job_bytes": statistics.median(weights),
     }
     return found | _ask(engine, jobs, rng)
+
+
+def lists(engine: Engine, jobs: int) -> dict[str, float]:
+    """Keep so many jobs without their records; return the milliseconds of each list, the median."""
+    migrate(engine)
+    writer = Writer(engine, job_log_bytes=JOB_LOG_BYTES, job_bytes=40 << 20)
+    rng = random.Random(7)
+    seen = (each for n in range(jobs) for each in records_of(n, rng) if isinstance(each, JobSeen))
+    while batch := [*islice(seen, AT_ONCE)]:
+        writer.write(batch)
+    reader, found = Reader(engine), dict[str, float]()
+    for name, wanted in {
+        "the newest": Wanted(),
+        "of a namespace": Wanted(namespace="team-3"),
+        "of a name": Wanted(namespace="team-7", name="train-7"),
+        "that have ended": Wanted(is_over=True),
+        "in a phase that none has": Wanted(phase="Failed"),
+        "behind nine tenths of all": Wanted(before=(T0 + 8_640 * jobs // 10, "")),
+    }.items():
+        times = []
+        for _ in range(_LISTS):
+            began = time.perf_counter()
+            reader.jobs(wanted)
+            times.append(1000 * (time.perf_counter() - began))
+        found[name] = round(statistics.median(times), 1)
+    return found
 
 
 def _ask(engine: Engine, jobs: int, rng: random.Random) -> dict[str, float]:
@@ -300,8 +329,15 @@ def main(argv: list[str]) -> None:
     """Measure both databases."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=1000)
-    jobs = parser.parse_args(argv).jobs
-    results = {}
+    parser.add_argument("--lists", type=int, metavar="JOBS")
+    asked = parser.parse_args(argv)
+    if asked.lists is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            engine = open_engine(f"sqlite:///{folder}/history.db")
+            print(json.dumps(lists(engine, asked.lists), indent=2))
+            engine.dispose()
+        return
+    jobs, results = asked.jobs, {}
     with tempfile.TemporaryDirectory() as folder:
         engine = open_engine(f"sqlite:///{folder}/history.db")
         results["SQLite"] = measure(engine, jobs)
