@@ -217,6 +217,18 @@ def test_the_last_line_of_a_failed_run_names_the_folder(
     assert (tmp_path / "out/test/index.html").exists()
 
 
+def test_no_test_runs_that_would_fill_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    large = dataclasses.replace(lane(tmp_path / "one", BAD), disk=1 << 30)
+    monkeypatch.setitem(table.COMMANDS, "test", [large])
+    assert command.main(["test"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("no test ran: make test needs 1073741824.0 GiB free in ")
+    assert "set DI_ORCHESTRATOR_CACHE to a folder on another disk" in said
+
+
 def test_no_test_runs_without_what_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,8 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Final
 
+from di_cluster.errors import ClusterError
+from di_cluster.preflight import GIB, require_disk
 from tools.lanes import branches, page, table
 from tools.lanes.lane import Lane, Outcome, version
 from tools.lanes.progress import clock
@@ -38,14 +40,14 @@ _LINES: Final = 150
 def main(arguments: Sequence[str]) -> int:
     """Run what the arguments ask for; returns the exit code."""
     try:
-        with ended_by_signals(), cold.cache():
-            return _run(arguments)
+        with ended_by_signals(), cold.cache() as cache:
+            return _run(arguments, cache)
     except KeyboardInterrupt:
         print("interrupted: the lanes that ran have ended")
         return 130
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], cache: Path) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.lanes")
     parser.add_argument("command", choices=[*table.COMMANDS])
     parser.add_argument("--lane", action="append", default=[], help="only this one; repeatable")
@@ -61,8 +63,8 @@ def _run(arguments: Sequence[str]) -> int:
     needs = sorted({each for lane in lanes for each in lane.needs})
     broken = prepare(asked.command, needs) if asked.command != "check" and needs else set()
     ready = [lane for lane in lanes if broken.isdisjoint(lane.needs)]
-    if not ready:
-        print(f"no test ran: make {name} needs what could not be fetched or built above")
+    if objection := _objection(ready, cache, f"make {name}"):
+        print(f"no test ran: {objection}")
         return 1
     out = Path("out") / name
     shutil.rmtree(out, ignore_errors=True)
@@ -106,6 +108,17 @@ def _run(arguments: Sequence[str]) -> int:
     if failed:
         print(f"Logs, states and the machine's load at each failure: {out / 'failures'}")
     return 1 if names else 0
+
+
+def _objection(ready: Sequence[Lane], cache: Path, purpose: str) -> str:
+    """Why none of the lanes can run; empty if they can."""
+    if not ready:
+        return f"{purpose} needs what could not be fetched or built above"
+    try:
+        require_disk(cache, free=sum(lane.disk for lane in ready) * GIB, purpose=purpose)
+    except ClusterError as error:
+        return str(error)
+    return ""
 
 
 def _without(broken: Set[Group], lane: Lane, out: Path) -> Outcome:

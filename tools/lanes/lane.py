@@ -26,12 +26,14 @@ class Lane:
         what: what it proves, in a few words.
         arguments: of the interpreter, such as ``-m pytest tests/unit``.
         needs: what `tools.prepare` fetches and builds for it.
+        disk: GiB that its clusters take meanwhile.
     """
 
     name: str
     what: str
     arguments: Sequence[str]
     needs: Collection[Group] = ()
+    disk: int = 0
 
     @property
     def is_pytest(self) -> bool:

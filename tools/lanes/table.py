@@ -17,8 +17,10 @@ EXTENDED: Final = "extended"
 """The marker of tests that only `make test-all` runs."""
 
 
-def _pytest(name: str, what: str, *paths: str, needs: Collection[Group] = ()) -> Lane:
-    return Lane(name=name, what=what, arguments=["-m", "pytest", *paths], needs=needs)
+def _pytest(
+    name: str, what: str, *paths: str, needs: Collection[Group] = (), disk: int = 0
+) -> Lane:
+    return Lane(name=name, what=what, arguments=["-m", "pytest", *paths], needs=needs, disk=disk)
 
 
 def _integration(name: str, what: str, *folders: str, needs: Collection[Group]) -> Lane:
@@ -67,6 +69,7 @@ TEST: Final[Sequence[Lane]] = (
         "the chart installed on a real node",
         "tests/e2e",
         needs=[*_NODE, "containers", "peers"],
+        disk=4,
     ),
     _UNITS,
     _integration(
@@ -118,6 +121,8 @@ _FRAMEWORKS: Final = _pytest(
     "Stable-Baselines3, TRL and RLlib under `di run` and there",
     "tests/frameworks",
     needs=[*_NODE, "libraries"],
+    # The images of the frameworks, once more in the store of the node.
+    disk=10,
 )
 
 ALL: Final[Sequence[Lane]] = (

@@ -45,6 +45,9 @@ def test_the_kubelet_knows_its_address_certificate_and_control_group() -> None:
     assert config["authentication"]["anonymous"] == {"enabled": False}
     # It never collects images that were loaded by hand.
     assert config["imageGCHighThresholdPercent"] == 100
+    assert {key for key, value in config["evictionHard"].items() if value != "0%"} == {
+        "memory.available"
+    }
 
 
 def test_the_proxy_does_not_change_the_connection_table() -> None:

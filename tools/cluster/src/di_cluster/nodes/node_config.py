@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from di_cluster.network import DOMAIN, Network, node_name
 
 PAUSE_IMAGE = "localhost/pause:1"
+_OF_DISKS: Final = (
+    "nodefs.available",
+    "nodefs.inodesFree",
+    "imagefs.available",
+    "imagefs.inodesFree",
+)
+"""Signals of eviction; 0 % is no threshold."""
 POD_BRIDGE = "di-pods"
 PROXY_HEALTH_PORT = 10256
 
@@ -135,15 +142,11 @@ def kubelet_config(
         "resolvConf": str(paths.resolv_conf),
         "podLogsDir": f"{paths.folder}/pod-logs",
         "volumePluginDir": f"{paths.folder}/volume-plugins",
-        # Images were loaded by hand and cannot be pulled again: never collect them.
+        # Images were loaded by hand and cannot be pulled again: never collect them. A full disk
+        # would have them collected too, the pause image first, and no pod would start any more.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
-        "evictionHard": {
-            "memory.available": "100Mi",
-            "nodefs.available": "1%",
-            "imagefs.available": "1%",
-            "nodefs.inodesFree": "1%",
-        },
+        "evictionHard": {"memory.available": "100Mi", **dict.fromkeys(_OF_DISKS, "0%")},
         # Renewed every two seconds; goes with the controller manager's grace period of 10 s.
         "nodeLeaseDurationSeconds": 8,
         "nodeStatusUpdateFrequency": "5s",
