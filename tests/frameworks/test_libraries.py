@@ -117,7 +117,8 @@ LEARNING = (
     ),
     Learning(
         file="trl/train.py",
-        arguments=("--steps=40", "--save-every=2"),
+        # Forty steps take a second where nothing else runs.
+        arguments=("--steps=400", "--save-every=2"),
         step=r"continues from \S*checkpoint-(\d+)",
         result=r"'reward': '([\d.]+)'",
         least=0.5,
@@ -133,7 +134,9 @@ LEARNING = (
 
 
 def after_the_restart(said: str) -> str:
+    """What follows the line of the restart, which has the last lines from before it."""
     before, _, after = said.partition("JobRestarting")
+    after = after.partition("\n")[2]
     assert before
     assert after, said
     return after
