@@ -113,6 +113,12 @@ def test_a_failed_collector_counts_once_and_is_replaced_at_once() -> None:
     assert cluster.condition("Running")["message"] == "the coordinator is ready"
 
 
+def test_a_succeeded_replica_that_is_deleted_is_replaced_at_once() -> None:
+    cluster = running(replica(FIRST)).succeed(FIRST).settle()
+    cluster.delete_pod(FIRST).reconcile()
+    assert FIRST in cluster.pods
+
+
 @pytest.mark.parametrize("crash_after", range(1, 8))
 def test_a_failure_is_counted_once_whenever_the_operator_dies(crash_after: int) -> None:
     cluster = running(replica(FIRST), replica(SECOND)).fail(FIRST)

@@ -206,13 +206,16 @@ def _completed(
 def _gone(
     slots: Iterable[Slot], held: Mapping[str, Pod], deleted: Mapping[str, Pod], status: Status
 ) -> list[Pod]:
-    """Return the deleted pods that had succeeded for their slots, which have no other pod yet."""
+    """Return the deleted pods that had succeeded for their slots, which have no other pod yet. A
+    replica of a coordinator has no index: it is created again.
+    """
     if not deleted:
         return []
     return [
         pod
         for slot in slots
-        if (pod := deleted.get(slot.name)) is not None
+        if slot.part is Part.TASK
+        and (pod := deleted.get(slot.name)) is not None
         and slot.name not in held
         and not _is_outdated(pod, slot, status)
     ]
