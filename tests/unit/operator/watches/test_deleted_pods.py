@@ -135,8 +135,16 @@ def test_a_pod_that_had_ended_before_its_deletion_is_kept_though_it_was_seen_run
     kept: DeletedPods,
 ) -> None:
     kept.follow("MODIFIED", stage("Running", 30))
-    kept.follow("DELETED", stage("Succeeded", 30, at="2026-01-01T11:59:59Z"))
+    kept.follow("DELETED", stage("Succeeded", 30, at="2026-01-01T11:59:00Z"))
     assert names(kept) == ["x"]
+
+
+def test_a_pod_that_ends_by_its_sigterm_on_a_node_with_a_slow_clock_has_not_succeeded(
+    kept: DeletedPods,
+) -> None:
+    kept.follow("MODIFIED", stage("Running", 30))
+    kept.follow("DELETED", stage("Succeeded", 30, at="2026-01-01T11:59:40Z"))
+    assert names(kept) == []
 
 
 def test_the_memory_is_bounded(kept: DeletedPods, monkeypatch: pytest.MonkeyPatch) -> None:

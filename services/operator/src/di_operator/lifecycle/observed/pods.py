@@ -43,6 +43,8 @@ _NODE_GONE = "DeletionByTaintManager"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 """Condition type that the control plane and the kubelet set on a pod that they end."""
 _UNSCHEDULABLE = "Unschedulable"
+_NODE_BEHIND: Final = timedelta(seconds=30)
+"""How far the clock of a node may be behind the API server's."""
 _MAX_REASON = 1024
 
 MAX_LAST_WORDS: Final = 512
@@ -382,15 +384,15 @@ def has_succeeded(pod: Pod) -> bool:
     if it is.
 
     One that ends after its SIGTERM has not, and many a program ends in the second of its SIGTERM.
-    Times are whole seconds. If the time of the deletion is unknown, only what was seen before it
-    can show more. To run an index twice costs its time, and an index that never ran would be
-    missing in the result.
+    The time of its end is by the clock of its node, which may be behind the API server's. If the
+    time of the deletion is unknown, only what was seen before it can show more. To run an index
+    twice costs its time, and an index that never ran would be missing in the result.
     """
     if pod.phase != "Succeeded" or not pod.terminating:
         return pod.phase == "Succeeded"
     ended = parse_time((main_end(pod.raw) or {}).get("finishedAt"))
     requested = deletion_requested_at(pod)
-    return ended is not None and requested is not None and ended < requested
+    return ended is not None and requested is not None and ended + _NODE_BEHIND < requested
 
 
 def last_words(pod: Pod) -> str:
