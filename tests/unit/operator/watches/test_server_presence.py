@@ -92,8 +92,10 @@ async def test_reports_count_from_the_end_of_an_outage() -> None:
 @in_virtual_time
 async def test_a_short_failure_is_not_an_outage() -> None:
     cluster = await watched()
+    # Until just before the next check: then the last answer is the oldest.
+    await cluster.clock.sleep(PERIOD - 1.1)
     cluster.answer = AWAY
-    await cluster.clock.sleep(PATIENCE - 2 * RETRY)
+    await cluster.clock.sleep(PATIENCE - PERIOD - RETRY - 0.5)
     cluster.answer = READY
     await cluster.clock.sleep(2 * PERIOD)
     assert cluster.since() == 0
