@@ -67,8 +67,11 @@ def test_gpus_that_cannot_be_measured_have_no_share(nvml: Nvml) -> None:
     assert busy_gpus(nvml) is None
 
 
-def test_a_pod_without_the_driver_has_no_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("di_orchestrator.training_run.gpus._LIBRARY", "libabsent-nvml.so.1")
+@pytest.mark.parametrize("library", ["libabsent-nvml.so.1", "libc.so.6"])
+def test_a_pod_without_the_functions_of_the_driver_has_no_share(
+    monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    monkeypatch.setattr("di_orchestrator.training_run.gpus._LIBRARY", library)
     assert IdleGpus.of_this_pod() is None
 
 

@@ -40,7 +40,8 @@ class IdleGpus:
         """Return those of this pod; None if it has none, or they cannot be measured."""
         try:
             busy = busy_gpus(ctypes.CDLL(_LIBRARY))
-        except OSError:
+        except (OSError, AttributeError):
+            # A library of another maker, or a stub, has other functions.
             return None
         return None if busy is None else cls(busy)
 
