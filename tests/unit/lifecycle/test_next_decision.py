@@ -70,6 +70,15 @@ def test_a_pod_edited_meanwhile_is_repaired_by_the_next_decision() -> None:
     assert cluster.pods["x-learner-0"]["metadata"]["annotations"]["diengine/rank"] == "0"
 
 
+def test_a_job_that_becomes_running_without_its_service_is_decided_again() -> None:
+    cluster = ClusterModel(job())
+    cluster.reconcile()
+    del cluster.objects["Service", "di-x"]
+    assert not cluster.run().reconcile().is_last
+    cluster.reconcile()
+    assert (cluster.phase, ("Service", "di-x") in cluster.objects) == ("Running", True)
+
+
 @pytest.mark.parametrize(
     "spec",
     [

@@ -16,6 +16,7 @@ from di_api.phase import Phase
 from di_api.spec import JobSpec, Task
 from di_kube.resources import DIJOBS, PODS
 from di_operator.lifecycle.failure.absent_nodes import on_absent_nodes
+from di_operator.lifecycle.job_types.choose import job_type_of
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.status import Status, with_owned
 from di_operator.lifecycle.observed.verdict import earliest
@@ -72,16 +73,15 @@ def as_last(snapshot: Snapshot, decision: Decision, now: datetime, settings: Set
     if snapshot.status.is_finished:
         # Whether the job expires depends on time alone, and is in the delay already.
         return replace(decision, is_last=True) if _is_clean_up(decision) else decision
-    is_step = (
-        _starts(snapshot, decision) or _gets_up(snapshot, decision) or _counts(snapshot, decision)
-    )
+    gets_up = _gets_up(snapshot, decision)
+    is_step = gets_up or _starts(snapshot, decision) or _counts(snapshot, decision)
     if decision.requeue_after is not None or not is_step or not _is_plain(snapshot, now):
         return decision
     after = _after(snapshot, decision)
     is_repaired = any(
         policy.repair(after, settings).actions for policy in POLICIES if policy.repair
     )
-    if is_repaired:
+    if is_repaired or (gets_up and _lacks_objects(after, now, settings)):
         return decision
     dues = (policy.due(after, now) for policy in POLICIES if policy.due is not None)
     return replace(decision, is_last=True, requeue_after=earliest(*dues))
@@ -149,6 +149,14 @@ def _gets_up(snapshot: Snapshot, decision: Decision) -> bool:
         and not (snapshot.predecessors or snapshot.renewed)
         and not (snapshot.status.restarts or snapshot.status.reschedules)
     )
+
+
+def _lacks_objects(snapshot: Snapshot, now: datetime, settings: Settings) -> bool:
+    """Return whether a job that becomes Running has lost an object other than a pod, such as its
+    Service, which no decision about its phase reads.
+    """
+    steps = job_type_of(snapshot.job, snapshot.spec).plan(snapshot, now, settings)
+    return bool(steps.removals or steps.creations)
 
 
 def _counts(snapshot: Snapshot, decision: Decision) -> bool:
