@@ -118,7 +118,7 @@ LEARNING = (
     Learning(
         file="trl/train.py",
         # Forty steps take a second where nothing else runs.
-        arguments=("--steps=400", "--save-every=2"),
+        arguments=("--steps=120", "--save-every=0.5"),
         step=r"continues from \S*checkpoint-(\d+)",
         result=r"'reward': '([\d.]+)'",
         least=0.5,
