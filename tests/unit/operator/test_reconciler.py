@@ -376,6 +376,24 @@ def test_other_tasks_run_while_the_pods_of_a_large_job_are_read() -> None:
     assert gc.isenabled()
 
 
+def test_a_pod_that_is_deleted_while_others_are_read_is_not_remembered() -> None:
+    bench = Bench()
+    bench.submit(replicas=2 * READ_AT_ONCE)
+    bench.reconcile()
+    *_, last = bench.known.pods(KEY)
+    read: list[str] = []
+
+    def note(raw: Mapping[str, Any]) -> Pod:
+        bench.known.forget(last["metadata"]["uid"])
+        read.append(raw["metadata"]["uid"])
+        return Pod.read(raw)
+
+    bench.read_pod = note
+    virtual_time.run(bench.reader().read_ahead(KEY))
+    assert len(read) == 2 * READ_AT_ONCE - 1
+    assert last["metadata"]["uid"] not in read
+
+
 def test_other_tasks_run_between_the_snapshot_and_the_decision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

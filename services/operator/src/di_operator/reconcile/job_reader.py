@@ -188,12 +188,13 @@ class JobReader:
 
         Later changes are read with the snapshot. Returns the job, None if there is none.
         """
-        pods = [*self._informers.pods(key)]
-        if len(pods) > READ_AT_ONCE:
-            for count, pod in enumerate(pods, 1):
+        begin = 0
+        # Listed again for each part: a pod that is deleted meanwhile would be remembered for good.
+        while len(pods := [*self._informers.pods(key)]) > max(begin, READ_AT_ONCE):
+            for pod in pods[begin : begin + READ_AT_ONCE]:
                 self._read_pod(pod)
-                if count % READ_AT_ONCE == 0:
-                    await stand_back()
+            begin += READ_AT_ONCE
+            await stand_back()
         return self.job(key)
 
     async def settings(self) -> Settings:
