@@ -167,6 +167,21 @@ def test_a_pod_deleted_after_its_end_is_remembered_until_the_status_has_it() -> 
     assert ("create", "Pod") not in bench.api.calls
 
 
+def test_a_pod_deleted_after_its_end_is_remembered_while_the_spec_is_unreadable() -> None:
+    bench = running()
+    pod = bench.known.objects.pop(("Pod", "a-work-1"))
+    del bench.api.objects["Pod", "ns", "a-work-1"]
+    job = bench.api.objects["DIJob", "ns", "a"]
+    bench.deleted[job["metadata"]["uid"]] = [{**pod, "status": {"phase": "Succeeded"}}]
+    for tasks in ("unreadable", job["spec"]["tasks"]):
+        edited = {**bench.api.objects["DIJob", "ns", "a"], "spec": {"tasks": tasks}}
+        edited["metadata"] = {**edited["metadata"], "generation": 2 + (tasks != "unreadable")}
+        bench.known.observe(DIJOBS, bench.api.put(DIJOBS, "ns", edited))
+        bench.settle()
+    assert bench.status["completedIndexes"] == {"work": "1"}
+    assert ("create", "Pod") not in bench.api.calls
+
+
 def test_a_job_deleted_unseen_gets_no_further_pods() -> None:
     bench = Bench()
     stored = bench.submit()

@@ -159,7 +159,8 @@ class Reconciler:
             decision = on_error(snapshot, fault, self._clock.now())
             await self._executor.run(decision.actions, job=key, is_wanted=is_wanted)
         wrote = decision.status is not None and await self._status.write(job, decision.status)
-        if not faults:
+        # The indexes of an unreadable spec are unknown, so its status has not counted them.
+        if not (faults or snapshot.is_frozen):
             self._reader.forget_deleted(snapshot.uid, snapshot.deleted)
         self._announce(snapshot, decision, wrote=wrote)
         if self._traces is not None:
