@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from di_cli.exit_codes import ExitCode
 from di_cli.main import run
 from di_kube.config import KubeConfig
+from di_kube.errors import NotFound
 from di_kube.resources import CLAIMS, CONFIGMAPS, DIJOBS, PODS
 from di_kube.sync import SyncKubeClient
 from tests.integration.conftest import ApiServer
@@ -122,11 +123,12 @@ def test_bundles_on_a_claim_live_as_long_as_a_job_has_their_names(
         uid = kube.get(DIJOBS, "train", namespace)["metadata"]["uid"]
         for each in found:
             assert [one["uid"] for one in each["metadata"]["ownerReferences"]] == [uid]
-        # As the garbage collector does with the ConfigMaps of a deleted job.
         for name in ("train", "other"):
             kube.delete(DIJOBS, name, namespace)
         for each in kube.list(CONFIGMAPS, namespace, label_selector="diengine/code-store=true")[0]:
-            kube.delete(CONFIGMAPS, each["metadata"]["name"], namespace)
+            # The garbage collector deletes the ConfigMaps of a deleted job, sooner or later.
+            with suppress(NotFound):
+                kube.delete(CONFIGMAPS, each["metadata"]["name"], namespace)
         age()
         program.write_text("print(3)\n")
         said("submit", "train.py", "--name", "third")
