@@ -1,0 +1,72 @@
+"""The jobs of the histories, by seed."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from random import Random
+from typing import Any, Final
+
+from tests.unit.lifecycle.cluster_model import task
+from tests.unit.operator.fake_api import Object
+
+TEMPLATE: Final = {
+    "spec": {"restartPolicy": "Never", "containers": [{"name": "di-container", "image": "x"}]}
+}
+COLLECTORS: Final = tuple(f"a-collector-{letter * 5}" for letter in "bcdf")
+
+
+def of_plain_tasks(random: Random) -> Object:
+    """A job of one or two tasks, the second perhaps after the first."""
+    tasks = [task("w", random.randrange(1, 5))]
+    if random.random() < 0.5:
+        later = {"dependsOn": ["w"]} if random.random() < 0.3 else {}
+        tasks.append(task("v", random.randrange(1, 4), **later))
+    spec: Object = {"tasks": tasks, "backoffLimit": 50}
+    if random.random() < 0.4:
+        spec["cleanPodPolicy"] = random.choice(["All", "None", "Running"])
+    return spec
+
+
+def of_groups(random: Random) -> Object:
+    """A job whose replicas can have several pods, with rules for failures and the success."""
+    tasks = [task("w", random.randrange(1, 4), podsPerReplica=random.choice([1, 2, 3]))]
+    if random.random() < 0.5:
+        tasks.append(task("v", random.randrange(1, 3)))
+    spec: Object = {"tasks": tasks, "backoffLimit": 80}
+    action = random.choice(["RestartTask", "Ignore", "RestartJob", None])
+    if action is not None:
+        spec["failurePolicy"] = {"rules": [{"tasks": ["w"], "action": action}]}
+    if random.random() < 0.2:
+        spec["successPolicy"] = {"tasks": ["w"]}
+    return spec
+
+
+def coordinated(random: Random) -> Object:
+    """A job of a coordinator and the replicas that it asked for."""
+    roles: dict[str, Any] = {
+        role: {"template": deepcopy(TEMPLATE)} for role in ("coordinator", "collector", "learner")
+    }
+    replicas = requested(COLLECTORS[: random.randrange(1, 4)])
+    return {"coordinated": {**roles, "replicas": replicas}, "backoffLimit": 80}
+
+
+def requested(names: tuple[str, ...] | list[str]) -> list[Object]:
+    """The replicas that a coordinator asks for."""
+    return [{"name": name, "role": "collector"} for name in names]
+
+
+def of_many_pods(random: Random) -> Object:
+    """A job of so many pods that their events are combined, with limits in time."""
+    tasks = [task("w", random.randrange(15, 28)), task("v", random.randrange(1, 4))]
+    spec: Object = {"tasks": tasks, "backoffLimit": 90}
+    if random.random() < 0.5:
+        spec["cleanPodPolicy"] = random.choice(["All", "None", "Running"])
+    if random.random() < 0.3:
+        spec["ttlSecondsAfterFinished"] = 20
+    if random.random() < 0.3:
+        tasks[0]["maxUnavailable"] = 2
+    if random.random() < 0.3:
+        spec["activeDeadlineSeconds"] = random.choice([20, 60])
+    if random.random() < 0.3:
+        spec["pendingTimeoutSeconds"] = random.choice([20, 60])
+    return spec

@@ -1,0 +1,107 @@
+"""One process of the operator: its caches, queue, workers and reconciler, wired as in production.
+
+It has no resync: what a change does not wake stays undone, and the history shows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from typing_extensions import override
+
+from di_operator.cluster.event_recorder import EventRecorder
+from di_operator.config import load_config
+from di_operator.leadership.election import SoleReplica
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from di_operator.metrics.metrics import Metrics
+from di_operator.process.lease_state import Loss
+from di_operator.wiring import Base, beside, controller, observe, reading
+from di_service.tracing import tracing
+from tests.unit.operator.histories.api import WatchedApi
+from tests.unit.operator.virtual_time import VirtualClock
+
+CONFIG = load_config((), {"DI_OPERATOR_NAMESPACE": "di-system"}, random_identity=lambda: "operator")
+METRICS = Metrics()
+TRACING = tracing(None, service="di-operator", ratio=0.0)
+
+
+class Leadership(SoleReplica):
+    """The leadership of a process until it ends."""
+
+    def __init__(self, loss: Loss) -> None:
+        self._loss = loss
+
+    @override
+    def holds(self) -> bool:
+        return self._loss.reason is None
+
+    @override
+    def check(self) -> None:
+        if self._loss.reason is not None:
+            raise self._loss.declare(self._loss.reason)
+
+
+class Events(EventRecorder):
+    """Passes the events of the job on; sends none."""
+
+    def __init__(self, passed_on: Callable[[JobEvent], None], **parts: Any) -> None:
+        super().__init__(**parts)
+        self._passed_on = passed_on
+
+    @override
+    def emit(self, job: Mapping[str, Any], event: JobEvent) -> None:
+        self._passed_on(event)
+
+
+class Operator:
+    """A process of the operator, from its start to its end."""
+
+    def __init__(
+        self,
+        api: WatchedApi,
+        clock: VirtualClock,
+        random: Random,
+        on_event: Callable[[JobEvent], None],
+    ) -> None:
+        self._loss = Loss()
+        base = Base(
+            config=CONFIG,
+            client=api,  # type: ignore[arg-type]  # the part of the client it uses
+            clock=clock,
+            rng=random,
+            loss=self._loss,
+            leadership=Leadership(self._loss),
+            metrics=METRICS,
+        )
+        seen = observe(base)
+        events = Events(
+            on_event, client=base.client, clock=clock, instance="operator", observer=METRICS
+        )
+        seen = replace(seen, recorder=events)
+        others = beside(base, seen)
+        self._seen = seen
+        self._controller = controller(base, seen, others, reading(base, seen, others), TRACING)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Fill the caches and start to decide."""
+        caches = self._seen.caches.values()
+        self._tasks = [asyncio.create_task(cache.run()) for cache in caches]
+        for cache in caches:
+            await cache.synced.wait()
+        self._tasks.append(asyncio.create_task(self._controller.run()))
+
+    async def stop(self) -> None:
+        """End as by SIGKILL: requests that are under way may or may not arrive."""
+        self._loss.declare("the process ended")
+        self._seen.queue.close()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError):
+                await task

@@ -1,0 +1,147 @@
+"""Whatever happens to a job and its operator, nothing is left to do, and no success is false.
+
+A failure shows the seed and all that happened. To try one again: add `@example(SEED)`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+import pytest
+import structlog
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.operator import virtual_time
+from tests.unit.operator.fake_api import Object
+from tests.unit.operator.histories import jobs
+from tests.unit.operator.histories.checks import Watcher, left_to_do
+from tests.unit.operator.histories.steps import take
+from tests.unit.operator.histories.world import World
+
+MILD: Final = (
+    *("pod succeeds", "pod succeeds", "pod succeeds", "all pods succeed"),
+    *("pod is deleted", "pod is deleted", "pod is deleted by force", "pod gets a finalizer"),
+    *("pod is annotated", "pod becomes unready", "all pods become ready"),
+    *("Service is deleted", "Service is edited", "ConfigMap is deleted"),
+    *("job is suspended or resumed", "backoffLimit is edited", "all goes well"),
+)
+"""Steps after which no index that succeeded is run again."""
+ANY: Final = (
+    *MILD,
+    *("pod fails", "pod loses its labels", "Service gets a finalizer"),
+    *("requests fail", "watches are cut", "operator restarts"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of histories: the spec of the job, and the steps to choose from."""
+
+    spec: Callable[[Random], Object]
+    steps: Sequence[str]
+    is_undisturbed: bool = False
+
+
+UNDISTURBED: Final = Kind(spec=jobs.of_plain_tasks, steps=MILD, is_undisturbed=True)
+PLAIN: Final = Kind(
+    spec=jobs.of_plain_tasks, steps=(*ANY, "task is scaled", "task is scaled", "TTL is edited")
+)
+GROUPS: Final = Kind(spec=jobs.of_groups, steps=ANY)
+COORDINATED: Final = Kind(
+    spec=jobs.coordinated, steps=(*ANY, *("coordinator requests replicas",) * 4)
+)
+MANY_PODS: Final = Kind(spec=jobs.of_many_pods, steps=ANY)
+SEEDS = st.integers(0, 2**32 - 1)
+IS_THOROUGH: Final = settings.get_current_profile_name() == "thorough"
+# A smaller seed is another history, not a simpler one.
+PHASES: Final = (Phase.explicit, Phase.generate)
+HISTORIES: Final = settings(phases=PHASES, max_examples=400 if IS_THOROUGH else 25)
+LARGE_HISTORIES: Final = settings(phases=PHASES, max_examples=200 if IS_THOROUGH else 15)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def errors_only() -> Iterator[None]:
+    """Log only defects of the operator, with their tracebacks."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    yield
+    structlog.configure(**before)
+
+
+async def live(kind: Kind, seed: int) -> None:
+    """Live through a history, and check it."""
+    world = World(seed)
+    watcher = Watcher(world, is_undisturbed=kind.is_undisturbed)
+    kubelets = asyncio.create_task(world.run_kubelets())
+    try:
+        await world.operator.start()
+        world.create_job(kind.spec(world.random))
+        for _ in range(world.random.randrange(3, 25)):
+            await asyncio.sleep(world.random.choice([0.0, 0.01, 0.05, 0.3, 1.0, 3.0, 12.0]))
+            if world.job is None:
+                break
+            await take(world, world.random.choice(kind.steps))
+        await _come_to_rest(world, watcher)
+    finally:
+        kubelets.cancel()
+        await world.operator.stop()
+    watcher.finish()
+    if watcher.faults:
+        trace = "\n".join(f"{at:10.3f}  {text}" for at, text in world.trace)
+        raise AssertionError("\n".join([f"seed {seed}", *watcher.faults, "", trace]))
+
+
+async def _come_to_rest(world: World, watcher: Watcher) -> None:
+    world.note("all goes well from now on")
+    world.calm_down()
+    await asyncio.sleep(1.0)
+    world.calm_down()
+    await asyncio.sleep(world.random.choice([29.0, 45.0]))
+    _check_rest(world, watcher)
+    world.note("the programs end")
+    world.is_ending = True
+    await asyncio.sleep(45.0)
+    _check_rest(world, watcher)
+
+
+def _check_rest(world: World, watcher: Watcher) -> None:
+    if left := left_to_do(world):
+        at = f"left to do at {world.clock.monotonic():.3f}"
+        watcher.faults.append(f"{at}: {left}")
+
+
+@HISTORIES
+@given(SEEDS)
+def test_no_succeeded_index_is_run_again_while_the_operator_runs(seed: int) -> None:
+    virtual_time.run(live(UNDISTURBED, seed))
+
+
+@HISTORIES
+@example(34)  # The Service is deleted while the job becomes Running.
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_plain_tasks(seed: int) -> None:
+    virtual_time.run(live(PLAIN, seed))
+
+
+@HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_groups_and_rules(seed: int) -> None:
+    virtual_time.run(live(GROUPS, seed))
+
+
+@HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_coordinated_jobs(seed: int) -> None:
+    virtual_time.run(live(COORDINATED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_jobs_of_many_pods(seed: int) -> None:
+    virtual_time.run(live(MANY_PODS, seed))

@@ -1,0 +1,138 @@
+"""The cluster around the operator: a job, the kubelets of its pods, and what happens to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+from di_api.names import API_VERSION, KIND
+from di_api.timestamps import format_time
+from di_kube.resources import DIJOBS, PODS
+from di_operator.lifecycle.vocabulary.decision import JobEvent
+from tests.unit.operator.fake_api import Object
+from tests.unit.operator.histories.api import NAMESPACE, RESOURCES, WatchedApi, copied
+from tests.unit.operator.histories.operator import Operator
+from tests.unit.operator.virtual_time import VirtualClock
+
+JOB = "a"
+READY = {"type": "Ready", "status": "True"}
+
+
+class World:
+    """One job in a cluster, in virtual time: all is decided by the seed.
+
+    Attributes:
+        random: decides what happens.
+        trace: what happened, with its time.
+        is_ending: programs of pods end well by themselves.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.clock = VirtualClock()
+        self.api = WatchedApi(self.clock, Random(f"{seed} watches"))
+        self.api.lag = self.random.choice([0.001, 0.05, 0.5])
+        self.trace: list[tuple[float, str]] = []
+        self.events: list[JobEvent] = []
+        self.is_ending = False
+        self._of_operator = Random(f"{seed} operator")
+        self._of_kubelets = Random(f"{seed} kubelets")
+        self.operator = self._new_operator()
+
+    @property
+    def job(self) -> Object | None:
+        """A copy of the job as it is in the API server."""
+        job = self.api.stored(KIND).get(JOB)
+        return None if job is None else copied(job)
+
+    @property
+    def pods(self) -> dict[str, Object]:
+        """The pods by name, which must not be modified."""
+        return self.api.stored("Pod")
+
+    def pods_in(self, phase: str) -> list[str]:
+        """The names of the pods in a phase."""
+        return [name for name, pod in self.pods.items() if pod["status"]["phase"] == phase]
+
+    def note(self, text: str) -> None:
+        """Add a line to the trace."""
+        self.trace.append((self.clock.monotonic(), text))
+
+    def create_job(self, spec: Object) -> None:
+        metadata = {"name": JOB, "generation": 1}
+        body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+        self.api.put(DIJOBS, NAMESPACE, body)
+
+    def edit_job(self, **fields: object) -> None:
+        """Change fields of the spec."""
+        job = self.job
+        assert job is not None
+        job["spec"] |= fields
+        job["metadata"]["generation"] += 1
+        self.api.put(DIJOBS, NAMESPACE, job)
+
+    def edit(self, kind: str, change: Callable[[Object], None]) -> None:
+        """Change all objects of a kind."""
+        for body in self.api.all(kind):
+            change(body)
+            self.api.put(RESOURCES[kind], NAMESPACE, body)
+
+    def set_status(self, pod: str, **status: object) -> None:
+        """Report the status of a pod, as its kubelet does."""
+        self.api.put(PODS, NAMESPACE, {**self.pods[pod], "status": status})
+
+    def end(self, pod: str, exit_code: int) -> None:
+        """End the program of a pod."""
+        phase, reason = ("Failed", "Error") if exit_code else ("Succeeded", "Completed")
+        finished = format_time(self.clock.now())
+        ended = {"exitCode": exit_code, "reason": reason, "finishedAt": finished}
+        container = {"name": "di-container", "state": {"terminated": ended}}
+        self.set_status(pod, phase=phase, containerStatuses=[container])
+
+    async def restart_operator(self) -> None:
+        await self.operator.stop()
+        await asyncio.sleep(self.random.choice([0.0, 0.1, 2.0]))
+        self.operator = self._new_operator()
+        await self.operator.start()
+
+    def calm_down(self) -> None:
+        """Remove all that keeps the job from going on."""
+        self.api.before = lambda verb, kind, name: None
+        self.api.remove_finalizers()
+        job = self.job
+        if job is not None and job["spec"].get("suspend"):
+            self.edit_job(suspend=False)
+
+    async def run_kubelets(self) -> None:
+        """Start and end the programs of pods, until cancelled."""
+        random = self._of_kubelets
+        while True:
+            await asyncio.sleep(random.choice([0.02, 0.1, 0.3]))
+            for name, pod in self.pods.items():
+                phase, metadata = pod["status"]["phase"], pod["metadata"]
+                is_terminating = "deletionTimestamp" in metadata
+                chance = random.random()
+                if phase == "Pending" and not is_terminating and chance < 0.3:
+                    self.set_status(name, phase="Running", conditions=[READY])
+                elif phase == "Running" and is_terminating and chance < 0.3:
+                    self.end(name, random.choice([0, 0, 143]))
+                elif phase == "Running" and not is_terminating:
+                    if self.is_ending and chance < 0.05:
+                        self.end(name, 0)
+                elif is_terminating and not metadata.get("finalizers") and chance < 0.5:
+                    self._confirm_end(pod)
+
+    def _confirm_end(self, pod: Object) -> None:
+        """Delete a pod that has ended, without any grace period left."""
+        pod = copied(pod)
+        pod["metadata"]["deletionGracePeriodSeconds"] = 0
+        self.api.put(PODS, NAMESPACE, pod)
+        self.api.remove(PODS.kind, pod["metadata"]["name"])
+
+    def _new_operator(self) -> Operator:
+        return Operator(self.api, self.clock, self._of_operator, self._follow_event)
+
+    def _follow_event(self, event: JobEvent) -> None:
+        self.events.append(event)
+        self.note(f"event {event.reason}: {event.message}")
