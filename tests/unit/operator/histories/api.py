@@ -26,7 +26,7 @@ DEFAULT_GRACE = 30
 
 
 def copied(body: Object) -> Object:
-    """Return a deep copy of an object, ten times faster than `deepcopy`."""
+    """Return a deep copy of an object, in a fraction of the time of `deepcopy`."""
     copy: Object = orjson.loads(orjson.dumps(body))
     return copy
 

@@ -105,9 +105,8 @@ class Watcher:
         if kind == PODS.kind and new is not None:
             self._follow_pod(old, new)
         if kind == DIJOBS.kind and new is not None:
-            # One that stays is in each status from then on.
-            found = self._false_successes(old, new)
-            self.faults += [fault for fault in found if fault not in self.faults]
+            for fault in self._false_successes(old, new):
+                self.blame(fault)
 
     def _follow_pod(self, old: Object | None, new: Object) -> None:
         now, metadata = self._world.clock.monotonic(), new["metadata"]
@@ -128,7 +127,7 @@ class Watcher:
         uid, deleted = self._latest.get(name, ("", 0.0))
         succeeded = self._succeeded.get(uid)
         if succeeded is not None and deleted - succeeded > COUNTED_WITHIN:
-            self.faults.append(f"{name} runs again, which succeeded at {succeeded:.3f}")
+            self.blame(f"{name} runs again, which succeeded at {succeeded:.3f}")
 
     def _false_successes(self, old: Object | None, new: Object) -> Iterator[str]:
         status, spec = new.get("status") or {}, new["spec"]
@@ -153,13 +152,19 @@ class Watcher:
             if pod_name(JOB, task["name"], index, size) not in self._ever_succeeded:
                 yield index
 
-    def finish(self) -> None:
-        """Add the defects that the operator has reported."""
-        self.faults += [
-            f"the operator failed: {event.message}"
-            for event in self._world.events
-            if event.reason is Problem.RECONCILE_FAILED
-        ]
+    def blame(self, fault: str) -> None:
+        """Add a fault to those of the history and to its trace, once."""
+        if fault not in self.faults:
+            self.faults.append(fault)
+            self._world.note(f"FAULT: {fault}")
+
+    def rest(self) -> None:
+        """Check that nothing is left to do, and that the operator has reported no defect."""
+        if left := left_to_do(self._world):
+            self.blame(f"left to do at {self._world.clock.monotonic():.3f}: {left}")
+        for event in self._world.events:
+            if event.reason is Problem.RECONCILE_FAILED:
+                self.blame(f"the operator failed: {event.message}")
 
     def _trace(self, kind: str, old: Object | None, new: Object | None) -> None:
         body = new or old
