@@ -147,8 +147,13 @@ class FakeApi:
         grace_period_seconds: int | None = None,
     ) -> Object:
         await self._arrive("delete", resource, name)
-        old = self._found(resource, name, namespace)
-        self._check(resource, old, uid, resource_version)
+        self._check(resource, self._found(resource, name, namespace), uid, resource_version)
+        return self.delete_found(resource, namespace, name, grace_period_seconds)
+
+    def delete_found(
+        self, resource: Resource, namespace: str, name: str, grace: int | None
+    ) -> Object:
+        """Delete an object that exists, at once whatever its grace period; return the response."""
         del self.objects[resource.kind, namespace, name]
         return {"kind": "Status", "status": "Success"}
 

@@ -36,6 +36,8 @@ HEADER_WIDE: Final = (
 )
 
 Object = Mapping[str, Any]
+Key = tuple[str, str]
+"""Namespace and name of an object."""
 
 
 _WITH_PODS: Final = frozenset(phase.value for phase in Phase if phase.is_placed)
@@ -79,6 +81,12 @@ class Row:
     reason: str
     missing: str
     hint: str
+
+
+def key_of(obj: Object) -> Key:
+    """Return namespace and name of an object of any shape."""
+    metadata = mapping(obj.get("metadata"))
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
 def row(job: Object, now: datetime, places: Mapping[str, Place] = {}) -> Row:

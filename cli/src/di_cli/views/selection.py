@@ -17,6 +17,7 @@ from di_api.timestamps import parse_time
 from di_cli.views.jobs import (
     Row,
     gpus_held,
+    key_of,
     owner_of,
     progress_share,
     restarts_of,
@@ -67,9 +68,8 @@ class Wanted:
 
 def selected(jobs: Iterable[T], wanted: Wanted, now: datetime) -> list[T]:
     """Return the jobs to show, in their order."""
-    kept = sorted((each for each in jobs if wanted.includes(each, now)), key=_name)
-    kept.sort(key=lambda job: order_key(job, wanted.order, now))
-    return kept[: wanted.limit]
+    kept = [each for each in jobs if wanted.includes(each, now)]
+    return sorted(kept, key=lambda job: _place(job, wanted, now))[: wanted.limit]
 
 
 def order_key(job: Object, order: Order, now: datetime) -> Any:
@@ -96,9 +96,11 @@ def listed(job: dict[str, Any], wanted: Wanted, now: datetime) -> Listed | None:
     """Return a job as a list keeps it; None if it is not one of those to show."""
     if not wanted.includes(job, now):
         return None
-    found = row(job, now)
-    key = (order_key(job, wanted.order, now), found.namespace, found.name)
-    return Listed(key=key, row=found, waiting=job if is_queued(job) else None)
+    return Listed(
+        key=_place(job, wanted, now),
+        row=row(job, now),
+        waiting=job if is_queued(job) else None,
+    )
 
 
 def rows(found: Iterable[Listed], limit: int | None, places: Places) -> list[Row]:
@@ -110,17 +112,17 @@ def rows(found: Iterable[Listed], limit: int | None, places: Places) -> list[Row
     ]
 
 
+def _place(job: Object, wanted: Wanted, now: datetime) -> tuple[Any, ...]:
+    """Return the sort key of a list: jobs that are equal by its order are sorted by name."""
+    return (order_key(job, wanted.order, now), key_of(job))
+
+
 def _status(job: Object) -> Object:
     return mapping(job.get("status"))
 
 
 def _phase(job: Object) -> str:
     return str(_status(job).get("phase") or "-")
-
-
-def _name(job: Object) -> tuple[str, str]:
-    metadata = mapping(job.get("metadata"))
-    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
 def _created(job: Object) -> float | None:
@@ -133,7 +135,7 @@ def _largest_first(value: float | None) -> tuple[bool, float]:
 
 
 _KEYS: Final[Mapping[Order, Callable[[Object, datetime], Any]]] = {
-    Order.NAME: lambda job, _: _name(job),
+    Order.NAME: lambda job, _: key_of(job),
     Order.PHASE: lambda job, _: _PHASES.get(_phase(job), len(_PHASES)),
     Order.AGE: lambda job, _: _largest_first(_created(job)),
     Order.DURATION: lambda job, now: _largest_first(seconds_of(job, now)),

@@ -12,7 +12,7 @@ from di_api.field_error import items, mapping
 from di_api.names import LABEL_JOB
 from di_api.pods.main_container import ENDED
 from di_api.quantity import parse_quantity
-from di_cli.views.jobs import gpus_of
+from di_cli.views.jobs import Key, gpus_of, key_of
 from di_cli.views.pods import in_order, name_of, task_of
 
 _REQUEST: Final = "REQUEST"
@@ -22,8 +22,6 @@ _GPU_COLUMNS: Final = 2
 _MIB: Final = 1 << 20
 _CPU, _MEMORY = "cpu", "memory"
 Object = Mapping[str, Any]
-Key = tuple[str, str]
-"""Namespace and name of a pod."""
 _NO_SHARES: Final[Mapping[Key, float]] = MappingProxyType({})
 Lines = tuple[Sequence[str], Sequence[Sequence[str]]]
 """A header and rows."""
@@ -87,11 +85,11 @@ def by_pod(
         metrics: of metrics.k8s.io.
         gpu_shares: the use of GPUs in percent, by pod.
     """
-    measured = {_key_of(each): each for each in metrics}
+    measured = {key_of(each): each for each in metrics}
     found: list[tuple[str, ...]] = []
     tasks: dict[str, _Sum] = {}
     for pod in in_order(pods):
-        total = _of_pod(pod, measured.get(_key_of(pod)), gpu_shares.get(_key_of(pod)))
+        total = _of_pod(pod, measured.get(key_of(pod)), gpu_shares.get(key_of(pod)))
         found.append((name_of(pod), task_of(pod), *total.cells()))
         if not _has_ended(pod):
             tasks.setdefault(task_of(pod), _Sum()).add(total)
@@ -118,12 +116,12 @@ def by_job(
         gpu_shares: the use of GPUs in percent, by pod.
         namespaces: whether rows begin with the namespace.
     """
-    measured = {_key_of(each): each for each in metrics}
+    measured = {key_of(each): each for each in metrics}
     jobs: dict[Key, _Sum] = {}
     for pod in pods:
         if not _has_ended(pod):
-            total = _of_pod(pod, measured.get(_key_of(pod)), gpu_shares.get(_key_of(pod)))
-            jobs.setdefault((namespace_of(pod), _job_of(pod)), _Sum()).add(total)
+            total = _of_pod(pod, measured.get(key_of(pod)), gpu_shares.get(key_of(pod)))
+            jobs.setdefault((key_of(pod)[0], _job_of(pod)), _Sum()).add(total)
     first = ("NAMESPACE", "JOB") if namespaces else ("JOB",)
     found = [
         (*key[-len(first) :], f"{total.pods}{total.some()}", *total.cells())
@@ -139,11 +137,11 @@ def optional(header: Sequence[str]) -> list[str]:
 
 def unmeasured(pods: Iterable[Object], metrics: Iterable[Object]) -> list[str]:
     """Return the running pods without a measurement."""
-    measured = {_key_of(each) for each in metrics}
+    measured = {key_of(each) for each in metrics}
     return [
         name_of(pod)
         for pod in in_order(pods)
-        if mapping(pod.get("status")).get("phase") == "Running" and _key_of(pod) not in measured
+        if mapping(pod.get("status")).get("phase") == "Running" and key_of(pod) not in measured
     ]
 
 
@@ -166,11 +164,6 @@ def gpu_share(value: Object) -> tuple[str, float | None]:
     """Return the pod of a custom metric's value, and the value in percent."""
     name = str(mapping(value.get("describedObject")).get("name") or "")
     return name, _amount(value.get("value"))
-
-
-def namespace_of(obj: Object) -> str:
-    """Return the namespace of an object."""
-    return str(mapping(obj.get("metadata")).get("namespace") or "")
 
 
 def cpu_text(cores: float | None) -> str:
@@ -200,10 +193,6 @@ def _shown(first: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Lines:
         if (has_gpus if index >= gpus else title != _LIMIT or any(row[index] for row in found))
     ]
     return [header[index] for index in shown], [[row[index] for index in shown] for row in found]
-
-
-def _key_of(obj: Object) -> Key:
-    return namespace_of(obj), name_of(obj)
 
 
 def _job_of(pod: Object) -> str:

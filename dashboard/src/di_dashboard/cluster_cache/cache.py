@@ -11,7 +11,8 @@ from di_api.explain.claims import claims_of, is_of_claim
 from di_api.field_error import mapping
 from di_api.ownership import controlling_job
 from di_api.pods.main_container import ENDED
-from di_dashboard.cluster_cache.entry import Entry, Key, Object, entry_of, key_of
+from di_cli.views.jobs import Key, key_of
+from di_dashboard.cluster_cache.entry import Entry, Object, entry_of
 from di_dashboard.cluster_cache.feed import Feed
 from di_dashboard.history.seen import Seen
 from di_kube.cache import DELETED

@@ -9,11 +9,10 @@ from typing import Any
 from di_api.field_error import mapping
 from di_api.names import LABEL_OWNER, LABEL_QUEUE
 from di_api.phase import has_finished
+from di_cli.views.jobs import key_of
 from di_kube.packed import unpacked
 
 Object = Mapping[str, Any]
-Key = tuple[str, str]
-"""Namespace and name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +61,3 @@ def entry_of(job: Object) -> Entry:
         words=words.lower(),
         kept=job,
     )
-
-
-def key_of(obj: Object) -> Key:
-    """Return namespace and name of an object."""
-    metadata = mapping(obj.get("metadata"))
-    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")

@@ -166,19 +166,10 @@ class WatchedApi(FakeApi):
         )
 
     @override
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        grace_period_seconds: int | None = None,
+    def delete_found(
+        self, resource: Resource, namespace: str, name: str, grace: int | None
     ) -> Object:
-        await self._arrive("delete", resource, name)
-        self._check(resource, self._found(resource, name, namespace), uid, resource_version)
-        return self.request_deletion(resource.kind, name, grace_period_seconds)
+        return self.request_deletion(resource.kind, name, grace)
 
     async def watch(
         self,

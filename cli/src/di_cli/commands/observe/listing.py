@@ -96,11 +96,8 @@ def list_jobs(
         if output.is_table:
             _print_list(sessions, wanted, output, labels, all_namespaces=all_namespaces)
         else:
-            jobs = [
-                job
-                for job, now in _each_job(sessions, labels, all_namespaces=all_namespaces)
-                if wanted.includes(job, now)
-            ]
+            found = _each_job(sessions, labels, all_namespaces=all_namespaces)
+            jobs = [job for job, _ in found]
             chosen = selected(jobs, wanted, sessions[0].now()) if jobs else []
             print_objects(chosen, output, as_list=True)
     if local is None and context is None and not all(session.run for session in sessions):
@@ -189,7 +186,7 @@ def get(
             places = session.places(jobs)
             _print_rows([views.row(job, session.now(), places) for job in jobs], output)
             if len(names) == 1:
-                print_lines(views.shard_lines(jobs[0], sessions[names[0]].now()))
+                print_lines(views.shard_lines(jobs[0], session.now()))
                 print_lines(views.problem_lines(jobs[0]))
             suggest(f"di describe {names[0]}", f"di logs {names[0]}")
         if missing:

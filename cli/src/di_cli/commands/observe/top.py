@@ -10,19 +10,13 @@ import typer
 from di_api.field_error import mapping
 from di_api.names import LABEL_JOB
 from di_api.wording import listed
-from di_cli.commands.options import (
-    AllNamespaces,
-    Context,
-    Local,
-    Namespace,
-    complete_job,
-)
+from di_cli.commands.options import AllNamespaces, Context, Local, Namespace, complete_job
 from di_cli.errors import CommandError
 from di_cli.output import note, print_table, say, suggest
 from di_cli.render.table import Table
 from di_cli.session import Session, open_session
 from di_cli.views import top as views
-from di_cli.views.jobs import gpus_of
+from di_cli.views.jobs import Key, gpus_of, key_of
 from di_kube.errors import ApiError, NotFound, Unavailable
 from di_kube.resources import GPU_METRICS, POD_METRICS, PODS
 
@@ -104,15 +98,11 @@ def _metrics(session: Session, namespace: str | None, selector: str) -> list[dic
         ) from error
 
 
-def _gpu_shares(
-    session: Session, selector: str, pods: Iterable[views.Object]
-) -> dict[views.Key, float]:
+def _gpu_shares(session: Session, selector: str, pods: Iterable[views.Object]) -> dict[Key, float]:
     """Return the use of GPUs in percent, by pod; empty where it is not measured or readable."""
-    found: dict[views.Key, float] = {}
+    found: dict[Key, float] = {}
     # The API of custom metrics has no collection of all namespaces.
-    for namespace in sorted(
-        {views.namespace_of(pod) for pod in pods if gpus_of(mapping(pod.get("spec")))}
-    ):
+    for namespace in sorted({key_of(pod)[0] for pod in pods if gpus_of(mapping(pod.get("spec")))}):
         try:
             values, _ = session.client.list(GPU_METRICS, namespace, label_selector=selector)
         except ApiError:
