@@ -16,6 +16,7 @@ from di_cli.errors import CommandError, from_api
 from di_cli.exit_codes import ExitCode
 from di_cli.hints import remember
 from di_cli.output import note
+from di_cli.render.reading import ReadingLine
 from di_cli.views.queued import Places, is_queued, places
 from di_kube.config import ConfigError
 from di_kube.errors import ApiError
@@ -98,9 +99,17 @@ class Session:
     def each_job(
         self, *, all_namespaces: bool = False, selector: str | None = None
     ) -> Iterator[Object]:
-        """Yield the jobs of the namespace, or of all, and hold no more than a page of them."""
+        """Yield the jobs of the namespace, or of all, and hold no more than a page of them. A
+        terminal shows how many have been read.
+        """
         namespace = None if all_namespaces else self.namespace
-        return self.client.each(DIJOBS, namespace, label_selector=selector)
+        line = ReadingLine("jobs")
+        try:
+            yield from self.client.each(
+                DIJOBS, namespace, label_selector=selector, on_page=line.add
+            )
+        finally:
+            line.clear()
 
     def pods(self, job: str) -> list[Object]:
         """Return the pods of a job."""

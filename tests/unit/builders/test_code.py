@@ -59,6 +59,12 @@ def test_an_only_container_with_a_command_unpacks_before_its_program() -> None:
     ]
 
 
+def test_a_container_that_unpacks_has_its_own_file_of_the_termination_message() -> None:
+    found = pod({**PROGRAM, "terminationMessagePath": "/tmp/end"}, code=CODE)
+    (main,) = found["containers"]
+    assert main["env"][-1] == {"name": program.REPORT, "value": "/tmp/end"}
+
+
 def test_a_node_check_comes_before_a_container_that_unpacks() -> None:
     spec = {"containers": [PROGRAM]}
     cluster = ClusterModel(

@@ -16,6 +16,7 @@ from di_kube.sync import SyncKubeClient
 from tests.fakes.web import Handler, serving
 
 PAGES = {"": (["a", "b"], "1"), "1": (["c"], "2"), "2": (["d"], "")}
+LEFT = {"": {"remainingItemCount": 2}}
 SECONDS = 6.0
 """The time that the API server takes for a page; the timeout of the client is ten."""
 asked: list[str] = []
@@ -28,7 +29,7 @@ class _Pages(Handler):
         token = parse_qs(urlsplit(self.path).query).get("continue", [""])[0]
         asked.append(token)
         names, after = PAGES[token]
-        metadata = {"resourceVersion": "7", "continue": after}
+        metadata = {"resourceVersion": "7", "continue": after, **LEFT.get(token, {})}
         items = [{"metadata": {"name": name, "namespace": "ns"}} for name in names]
         self.answer(200, json.dumps({"metadata": metadata, "items": items}).encode())
 
@@ -51,6 +52,12 @@ def test_a_page_is_asked_for_when_the_objects_of_the_one_before_are_read(
     assert asked == [""]
     assert [one["metadata"]["name"] for one in each] == ["c", "d"]
     assert asked == ["", "1", "2"]
+
+
+def test_each_page_says_how_many_objects_are_to_come(client: SyncKubeClient) -> None:
+    pages: list[tuple[int, int | None]] = []
+    assert len([*client.each(DIJOBS, "ns", on_page=lambda *page: pages.append(page))]) == 4
+    assert pages == [(2, 2), (1, None), (1, 0)]
 
 
 def test_the_timeout_is_of_a_page_or_of_a_whole_list(client: SyncKubeClient) -> None:

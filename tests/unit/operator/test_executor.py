@@ -397,6 +397,27 @@ def test_each_object_is_deleted_as_its_resource_and_hidden_at_once() -> None:
     assert bench.api.objects == {}
 
 
+@pytest.mark.parametrize(
+    ("grace", "finalizers", "is_gone"),
+    [(30, [], False), (0, ["foregroundDeletion"], False), (0, [], True)],
+    ids=["a running pod", "a finalizer", "a succeeded pod"],
+)
+def test_a_pod_without_a_grace_period_is_hidden_at_its_deletion(
+    monkeypatch: pytest.MonkeyPatch, *, grace: int, finalizers: list[str], is_gone: bool
+) -> None:
+    bench = Bench()
+    found = bench.api.put(PODS, "ns", pod(finalizers=finalizers))
+    response = pod(
+        deletionTimestamp="2026-01-01T00:00:00Z",
+        deletionGracePeriodSeconds=grace,
+        finalizers=finalizers,
+    )
+    monkeypatch.setattr(bench.api, "delete_found", lambda *_: response)
+    assert bench.run(delete(found)) == []
+    assert bench.writes.forgotten == [found["metadata"]["uid"]] * is_gone
+    assert len(bench.writes.observed) == (not is_gone)
+
+
 def test_actions_are_counted_under_the_names_that_dashboards_know() -> None:
     body = pod()
     identity: Object = {"namespace": "ns", "name": "a", "uid": "u", "resource_version": "1"}

@@ -199,8 +199,8 @@ def launched(folder: Path, variables: Mapping[str, str], *command: str) -> subpr
     """The program as a process, whose message about a failure is in `report`."""
     text = Path(program.__file__).read_text("utf-8")
     return subprocess.Popen(
-        [sys.executable, "-c", text.replace(program.REPORT, str(folder / "report")), *command],
-        env={**os.environ, **variables},
+        [sys.executable, "-c", text, *command],
+        env={**os.environ, program.REPORT: str(folder / "report"), **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -369,7 +369,7 @@ def test_requirements_that_pip_refuses_end_the_container(
         raise subprocess.CalledProcessError(3, command)
 
     monkeypatch.setattr("subprocess.run", run)
-    monkeypatch.setattr(program, "REPORT", str(tmp_path / "report"))
+    monkeypatch.setenv("DI_CODE_REPORT", str(tmp_path / "report"))
     monkeypatch.setenv("DI_CODE_BUNDLE", str(bundle))
     monkeypatch.setenv("DI_CODE_SHA256", digest(GOOD))
     monkeypatch.setenv("DI_CODE_DIRECTORY", str(tmp_path / "code"))

@@ -46,9 +46,11 @@ CACHE = "PIP_CACHE_DIR"
 """Variable of pip with the directory of its cache; absent: no cache."""
 UV_CACHE = "UV_CACHE_DIR"
 """The same of uv."""
-VARIABLES = (BUNDLE, SHA256, DIRECTORY, REQUIREMENTS, COUNT)
+REPORT = "DI_CODE_REPORT"
+"""Variable with the file that gets the reason of a refusal; absent: the kubelet's default."""
+VARIABLES = (BUNDLE, SHA256, DIRECTORY, REQUIREMENTS, COUNT, REPORT)
 """Variables that are for this program alone."""
-REPORT = "/dev/termination-log"
+TERMINATION_LOG = "/dev/termination-log"
 PACKAGES = ".di-packages"
 """Directory of Python packages, below the directory of the code."""
 FALLBACK = ".di-fallback"
@@ -359,7 +361,7 @@ def shown(name: str) -> str:
 def _failed(message: str) -> int:
     print(f"di-code: {message}", file=sys.stderr, flush=True)
     try:
-        with open(REPORT, "w", encoding="utf-8") as opened:
+        with open(os.environ.get(REPORT, TERMINATION_LOG), "w", encoding="utf-8") as opened:
             opened.write(message)
     except OSError:
         pass

@@ -84,7 +84,8 @@ class SyncKubeClient(Verbs[Object]):
         }
         target = Target(resource, namespace)
         pages = [*self._pages(target, query, lambda: deadline - self._clock())]
-        return [each for objects, _ in pages for each in objects], pages[-1][1]
+        version = pages[-1][1].get("resourceVersion", "")
+        return [each for objects, _ in pages for each in objects], version
 
     def each(
         self,
@@ -92,22 +93,29 @@ class SyncKubeClient(Verbs[Object]):
         namespace: str | None = None,
         *,
         label_selector: str | None = None,
+        on_page: Callable[[int, int | None], None] = lambda read, left: None,
     ) -> Iterator[Object]:
         """Yield the objects of a collection, and hold no more than a page of them. The timeout is
         that of a page.
+
+        Args:
+            on_page: called for each page with its number of objects and that of the objects to
+                come, which is None where the API server does not count them: with a selector.
 
         Raises:
             Gone: the pages expired.
         """
         query = {"labelSelector": label_selector, "limit": str(wire.PAGE)}
         target = Target(resource, namespace)
-        for objects, _ in self._pages(target, query, lambda: self._timeout):
+        for objects, metadata in self._pages(target, query, lambda: self._timeout):
+            left = metadata.get("remainingItemCount") if metadata.get("continue") else 0
+            on_page(len(objects), left)
             yield from objects
 
     def _pages(
         self, target: Target, query: Mapping[str, str | None], timeout: Callable[[], float]
-    ) -> Iterator[tuple[Objects, str]]:
-        """Yield the objects of each page, and the collection's resource version."""
+    ) -> Iterator[tuple[Objects, Object]]:
+        """Yield the objects of each page, and its metadata."""
         token: str | None = None
         while True:
             path = wire.url_path(
@@ -115,7 +123,7 @@ class SyncKubeClient(Verbs[Object]):
             )
             page = self._call("GET", path, target, timeout=timeout())
             metadata = page.get("metadata", {})
-            yield wire.take_items(page, target.resource), metadata.get("resourceVersion", "")
+            yield wire.take_items(page, target.resource), metadata
             token = metadata.get("continue")
             if not token:
                 return

@@ -107,7 +107,7 @@ def _unpacking_first(main: dict[str, Any], code: Code) -> dict[str, Any]:
         "workingDir": code.path,
         **main,
         "command": [*_PYTHON, _program(), *main["command"]],
-        "env": [*main["env"], *_environment(code)],
+        "env": [*main["env"], *_environment(code), *_of_message(main)],
         "volumeMounts": [*main["volumeMounts"], _mount_of_bundle(code)],
     }
 
@@ -137,6 +137,14 @@ def _environment(code: Code) -> list[Object]:
         **({"DI_CODE_REQUIREMENTS": code.requirements} if code.requirements else {}),
     }
     return [{"name": name, "value": value} for name, value in env.items()]
+
+
+def _of_message(main: Object) -> list[Object]:
+    """Return the variable with the file of the container's termination message, if the template
+    has chosen one.
+    """
+    path = main.get("terminationMessagePath")
+    return [{"name": "DI_CODE_REPORT", "value": path}] if path else []
 
 
 def _mount_of_bundle(code: Code) -> Object:

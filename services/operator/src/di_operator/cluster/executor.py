@@ -358,7 +358,7 @@ class Executor:
             self._writes.forget(action.uid)
         else:
             log.debug("deleted", kind=resource.kind, object=action.name)
-            if left.get("metadata", {}).get("deletionTimestamp"):
+            if _is_terminating(left.get("metadata", {})):
                 self._writes.observe(resource, left)
             else:
                 self._writes.forget(action.uid)
@@ -372,6 +372,18 @@ class Executor:
         # Read before the object is stored: the cache drops fields that it does not need.
         self._writes.observe(resource, found, is_news=True)
         return found
+
+
+def _is_terminating(metadata: Mapping[str, Any]) -> bool:
+    """Return whether a deleted object still exists, by the metadata in the response.
+
+    One without a grace period and without finalizers is gone. In the cache it would stay until
+    the watch reports its deletion, and no watch reports that of an object that has lost the label
+    by which the operator watches.
+    """
+    if "deletionTimestamp" not in metadata:
+        return False
+    return metadata.get("deletionGracePeriodSeconds") != 0 or bool(metadata.get("finalizers"))
 
 
 def _keeps(found: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
