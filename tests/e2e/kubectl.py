@@ -1,4 +1,4 @@
-"""kubectl as a person uses it."""
+"""kubectl as a person uses it; what tests read while they wait comes without its processes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from di_cluster.commands import run
+from di_cluster.errors import CommandFailed
+from tests.e2e import api_reads
 from tests.waiting import DEADLINE
 
 Object = dict[str, Any]
+_OF_SEVERAL: Final = "a container name must be specified"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +42,12 @@ class Kubectl:
 
     def get(self, *arguments: str, namespace: str) -> Object:
         """`kubectl get` as an object; a list when no name is given."""
-        found: Object = json.loads(
-            self("--namespace", namespace, "get", *arguments, "--output", "json")
-        )
+        found: Object
+        if api_reads.is_simple(arguments):
+            found = api_reads.read(self.kubeconfig, arguments, namespace, DEADLINE)
+        else:
+            said = self("--namespace", namespace, "get", *arguments, "--output", "json")
+            found = json.loads(said)
         return found
 
     def items(self, *arguments: str, namespace: str) -> list[Object]:
@@ -55,6 +61,11 @@ class Kubectl:
         Raises:
             CommandFailed: its container has not started.
         """
+        try:
+            return api_reads.read_log(self.kubeconfig, pod, namespace, DEADLINE)
+        except CommandFailed as error:
+            if _OF_SEVERAL not in error.output:
+                raise
         return self("--namespace", namespace, "logs", pod)
 
     def phase(self, job: str, *, namespace: str) -> str:

@@ -196,7 +196,10 @@ def test_an_example_learns(
     cluster: Cluster | CurrentCluster,
     namespace: str,
 ) -> None:
-    kubectl.apply(job_of(cluster, example, namespace))
+    manifest = job_of(cluster, example, namespace)
+    # The evaluator ends a moment after the learner, and its log is read after that.
+    manifest["spec"]["cleanPodPolicy"] = "None"
+    kubectl.apply(manifest)
     wait_for_end(kubectl, example, namespace=namespace)
     status = kubectl.get("dijob", example, namespace=namespace)["status"]
     log = kubectl.logs(evaluator, namespace=namespace)

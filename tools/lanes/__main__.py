@@ -1,4 +1,4 @@
-"""Run the tests of a command, two lanes at a time.
+"""Run the tests of a command, some lanes side by side.
 
     python -m tools.lanes check [--lane NAME ...] [PYTEST OPTION ...]
     python -m tools.lanes test [--lane NAME ...] [PYTEST OPTION ...]

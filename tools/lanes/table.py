@@ -159,9 +159,9 @@ ALL: Final[Sequence[Lane]] = (
 
 
 COMMANDS: Final[dict[str, Sequence[Lane]]] = {"check": CHECK, "test": TEST, "all": ALL}
-AT_ONCE: Final = {"check": 2, "test": 3, "all": 2}
-"""Lanes side by side, by command, on two cores. Most lanes of `make test` have a cluster and wait
-for it a third of their time. Those of `make check` only compute; some of `make test-all` train."""
+AT_ONCE: Final = {"check": 2, "test": 3, "all": 3}
+"""Lanes side by side, by command, on two cores. Most lanes with a cluster wait for it a third of
+their time. Those of `make check` only compute."""
 
 
 def chosen(lanes: Sequence[Lane], names: Sequence[str]) -> list[Lane]:
