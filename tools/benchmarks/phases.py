@@ -32,9 +32,6 @@ THOUSAND = Workload(jobs=1, replicas=1000)
 # Five hundred under way keep the operator busy; ten thousand at once would measure how fast the
 # driver creates jobs in the first tenth of the run.
 MANY = Workload(jobs=10_000, replicas=1, run_for=0.0, window=500)
-# The bare client runs as many as a tenth of ours, to be compared with our first tenth: ten
-# thousand would take minutes, and nothing in it grows with what is finished.
-MANY_CEILING = dataclasses.replace(MANY, jobs=1000)
 SIZES = (100, 1_000, 10_000)
 """Numbers of finished jobs."""
 MOST = 100_000
@@ -125,20 +122,30 @@ async def tenants(bench: Bench) -> Results:
 
 async def many_jobs(bench: Bench) -> Results:
     """Ten thousand jobs, then nothing but ten thousand finished jobs and a thousand that run."""
-    async with control_plane(bench.logs) as testbed, testbed.kubelet():
-        async with session(testbed, CEILING, replicas=1) as trial:
-            ceiling = await throughput.measure(trial, bench.workload(MANY_CEILING))
-        async with session(testbed, OPERATOR, replicas=1) as trial:
-            ours = await throughput.measure(trial, bench.workload(MANY))
-            rest = await idle.measure(
-                trial,
-                running=bench.count(1000),
-                seconds=idle.SYNC_PERIOD * min(1.0, 10 * bench.scale),
-            )
+    many = bench.workload(MANY)
+    # Each has a control plane of its own: jobs that have ended stay, and cost Kubernetes'
+    # controllers as much as the operator.
+    async with (
+        control_plane(bench.logs) as testbed,
+        testbed.kubelet(),
+        session(testbed, CEILING, replicas=1) as trial,
+    ):
+        ceiling = await throughput.measure(trial, many)
+    async with (
+        control_plane(bench.logs) as testbed,
+        testbed.kubelet(),
+        session(testbed, OPERATOR, replicas=1) as trial,
+    ):
+        ours = await throughput.measure(trial, many)
+        rest = await idle.measure(
+            trial,
+            running=bench.count(1000),
+            seconds=idle.SYNC_PERIOD * min(1.0, 10 * bench.scale),
+        )
     runs: list[Run] = [ours, ceiling]
     return {
         "runs": list(map(dataclasses.asdict, runs)),
-        CEILING: {"jobs_per_second": [round(ours.rates[0] / ceiling.jobs_per_second, 3)]},
+        CEILING: {"jobs_per_second": [round(ours.jobs_per_second / ceiling.jobs_per_second, 3)]},
         "idle": rest,
     }
 
