@@ -318,6 +318,36 @@ def test_connections_of_other_programs_change_nothing(folder: tuple[Path, ExitSt
         assert [each["with"] for each in pods.exchanges(1)] == [0]
 
 
+def first_pod(pods: Pods, *answers: bytes) -> None:
+    """In the place of the first pod: answers one connection after the other, and closes it."""
+    with socket.create_server((address(0), pods.port)) as server:
+        pods.start(1)
+        for answer in answers:
+            with server.accept()[0] as accepted:
+                assert json.loads(accepted.makefile().readline()) == {"rank": 1, "node": "n1"}
+                accepted.sendall(answer)
+
+
+def test_a_connection_that_is_closed_before_the_first_order_is_opened_again(
+    folder: tuple[Path, ExitStack],
+) -> None:
+    pods = Pods(*folder, replicas=2)
+    first_pod(pods, b"", b"{}\n")
+    assert pods.exchanges(1) == []
+
+
+def test_a_pod_that_comes_when_the_others_have_met_says_so(
+    folder: tuple[Path, ExitStack],
+) -> None:
+    meeting = Meeting(2)
+    meeting.has_begun = True
+    heard = Hearing()
+    meeting.join(Member(1, "n1", heard, heard))  # type: ignore[arg-type]  # what is used of it
+    pods = Pods(*folder, replicas=2)
+    first_pod(pods, heard.said)
+    assert pods.report(1)["failed"] == "too late, the other pods have met"
+
+
 class Silent:
     """A connection that carries nothing."""
 
@@ -326,6 +356,16 @@ class Silent:
 
     def close(self) -> None:
         pass
+
+
+class Hearing(Silent):
+    """A connection that keeps what is written to it."""
+
+    said = b""
+
+    @override
+    def write(self, said: bytes) -> None:
+        self.said += said
 
 
 def members(count: int) -> list[Member]:

@@ -220,6 +220,7 @@ class Meeting:
     def join(self, member: Member) -> None:
         """Add a pod, unless the exchanges have begun."""
         if self.has_begun or member.rank in self.members:
+            say(member.writer, refused="too late, the other pods have met")
             member.writer.close()
             return
         self.members[member.rank] = member
@@ -351,9 +352,8 @@ class Participant:
 
     async def take_part(self) -> None:
         """Follow the orders of the first pod until it ends the check."""
-        reader, writer = await self.reach_the_first()
-        say(writer, **proven(self.secret, {"rank": self.rank, "node": self.node}))
-        while order := await hear(reader):
+        reader, writer, order = await self.join()
+        while order:
             found: dict[str, Any] = {"with": int(order["with"])}
             try:
                 seconds = await asyncio.wait_for(self.exchange_by(order), EXCHANGE_SECONDS)
@@ -362,6 +362,29 @@ class Participant:
                 found["failed"] = type(error).__name__
             self.exchanges.append(found)
             say(writer, **found)
+            order = await hear(reader)
+
+    async def join(self) -> Any:
+        """Connect to the first pod; return the connection and its first order. A connection that
+        is closed before that is opened again: the first pod has been restarted, or had too many
+        that said nothing. Raises TimeoutError, ConnectionError.
+        """
+        end, pause = time.monotonic() + self.wait, AGAIN_AFTER
+        while True:
+            reader, writer = await self.reach_the_first(end)
+            say(writer, **proven(self.secret, {"rank": self.rank, "node": self.node}))
+            try:
+                order = await hear(reader)
+            except ConnectionError:
+                writer.close()
+                if time.monotonic() >= end:
+                    raise
+            else:
+                if "refused" in order:
+                    raise ConnectionError(order["refused"])
+                return reader, writer, order
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, AGAIN_AT_MOST)
 
     async def exchange_by(self, order: Any) -> float:
         """Exchange with another pod; return the seconds. One of the two opens the connection."""
@@ -376,9 +399,9 @@ class Participant:
         finally:
             writer.close()
 
-    async def reach_the_first(self) -> Any:
+    async def reach_the_first(self, end: float) -> Any:
         """Connect to the first pod, which can start later. Raises TimeoutError."""
-        end, pause = time.monotonic() + self.wait, AGAIN_AFTER
+        pause = AGAIN_AFTER
         while True:
             connecting = asyncio.open_connection(self.names[0], PORT, limit=CHUNK)
             try:
