@@ -341,6 +341,25 @@ async def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
         assert cache.get("ns", "a") is None
 
 
+@pytest.mark.parametrize("label", [None, "another"])
+@asynchronous
+async def test_a_response_without_the_label_of_the_watch_is_a_deletion(label: str | None) -> None:
+    """The watch shows neither what becomes of such an object nor that it is gone."""
+    server = ScriptedServer()
+    labels = {"labels": {"colour": "red"}}
+    server.write("a", tell=True)["metadata"] |= labels
+    async with following(server, label_selector="colour=red") as cache:
+        await settle(cache.synced.is_set)
+        lost = server.write("a", tell=False)
+        lost["metadata"] |= {} if label is None else {"labels": {"colour": label}}
+        cache.absorb(lost)
+        assert cache.get("ns", "a") is None
+        restored = server.write("a", tell=False)
+        restored["metadata"] |= labels
+        cache.absorb(restored)
+        assert cache.get("ns", "a") == restored
+
+
 def test_a_poll_reads_up_to_64_differences_one_by_one() -> None:
     async def main(lost: int) -> int:
         server = ScriptedServer()

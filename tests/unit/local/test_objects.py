@@ -166,6 +166,12 @@ def test_labels_and_fields_select_objects(labels: str, fields: str, is_meant: bo
     assert selector("elsewhere", labels, fields)(obj) is False
 
 
+@pytest.mark.parametrize("labels", ["colour in (red,blue)", "!colour"])
+def test_other_forms_of_label_selectors_are_refused(labels: str) -> None:
+    with pytest.raises(Refused, match="is not supported here"):
+        selector(None, labels, "")
+
+
 def test_merge_patches_remove_null_fields() -> None:
     before = {"a": {"b": 1, "c": [1, 2]}, "d": 1}
     assert merged(before, {"a": {"b": None, "c": [3]}, "e": {"f": None}}) == {

@@ -30,6 +30,7 @@ from di_kube.client import KubeClient
 from di_kube.errors import ApiError, Gone, Invalid, Silent
 from di_kube.pages import Version
 from di_kube.resources import Resource
+from di_kube.selectors import read_label_selector
 from di_kube.store import Index, Kept, Key, Store, as_number, key_of, version_of
 from di_kube.watch_limits import WatchLimits
 from di_kube.wire import Object
@@ -88,6 +89,7 @@ class WatchCache:
         self._resource = resource
         self._namespace = namespace
         self._label_selector = label_selector
+        self._selects = read_label_selector(label_selector or "")
         self._wanted_transform: Transform = transform or (lambda obj: obj)
         self._clock = clock
         self._rng = rng
@@ -151,9 +153,11 @@ class WatchCache:
     def absorb(self, obj: Object) -> None:
         """Store the response to our own write, so that the next read includes it.
 
-        A response that the watch has passed is ignored: the object may have been deleted since."""
+        A response that the watch has passed is ignored: the object may have been deleted since. One
+        without the label of the collection removes the object: no watch reports its deletion."""
         if self._version and version_of(obj) > as_number(self._version):
-            self._upsert(self._transform(obj))
+            store = self._upsert if self._selects(obj) else self._remove
+            store(self._transform(obj))
 
     def absorb_list(self, objects: Iterable[Kept], version: str) -> bool:
         """Store objects from a list of part of the collection at `version`, as returned by
@@ -314,8 +318,8 @@ class WatchCache:
     async def _read(self, one: Kept, listed: str) -> Sequence[Kept]:
         """Return the present object; empty if it is deleted, no longer in the collection, or older
         than the version `listed`."""
-        namespace, name = key_of(one)
         # A list of one object: it needs no further permission, and applies the label selector.
+        namespace, name = key_of(one)
         found, version = await self._client.list(
             self._resource,
             namespace or None,

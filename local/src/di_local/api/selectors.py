@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from di_kube.selectors import Selects, read_label_selector
 from di_local.api.refused import Refused
 
-Selector: TypeAlias = Callable[[Mapping[str, Any]], bool]
+Selector: TypeAlias = Selects
 
 
 def selector(namespace: str | None, labels: str, fields: str) -> Selector:
@@ -18,23 +19,14 @@ def selector(namespace: str | None, labels: str, fields: str) -> Selector:
     Raises:
         Refused: another form, which no component here uses.
     """
-    tests = [_label(each) for each in labels.split(",") if each]
+    try:
+        tests = [read_label_selector(labels)]
+    except ValueError as error:
+        raise Refused(400, "BadRequest", f"{error} here") from error
     tests += [_field(each) for each in fields.split(",") if each]
     if namespace is not None:
         tests.append(lambda obj: obj["metadata"].get("namespace") == namespace)
     return lambda obj: all(test(obj) for test in tests)
-
-
-def _label(text: str) -> Selector:
-    if "(" in text or ")" in text:
-        raise Refused(400, "BadRequest", f"label selector {text!r} is not understood here")
-    if "!=" in text:
-        key, _, value = text.partition("!=")
-        return lambda obj: _labels(obj).get(key) != value
-    if "=" in text:
-        key, _, value = text.replace("==", "=").partition("=")
-        return lambda obj: _labels(obj).get(key) == value
-    return lambda obj: text in _labels(obj)
 
 
 def _field(text: str) -> Selector:
@@ -50,8 +42,3 @@ def _field(text: str) -> Selector:
         return (found or "") == value
 
     return test
-
-
-def _labels(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    labels: Mapping[str, Any] = obj["metadata"].get("labels") or {}
-    return labels
