@@ -300,6 +300,29 @@ def test_scaled_down_a_replica_is_gone_before_its_quota() -> None:
     assert cluster.states() == {CORE: "admitted", "x-work-x0": "admitted"}
 
 
+def test_a_pod_that_lost_its_labels_uses_quota_until_it_is_gone() -> None:
+    cluster = admitted(tiered(4, 2))
+    for name in ("x-work-x0", "x-work-x1"):
+        cluster.admit(name)
+    up(cluster)
+    cluster.scale("work", 3).settle()
+    del cluster.pods["x-work-3"]["metadata"]["labels"]
+    cluster.settle()
+    assert cluster.held("work") == 4
+    cluster.end_deleted().settle()
+    assert cluster.held("work") == 3
+
+
+def test_a_standby_pod_waits_for_the_quota_of_one_that_is_ending() -> None:
+    cluster = admitted(work(2, standby=1))
+    cluster.run().settle()
+    (standby,) = (name for name in cluster.pods if "standby" in name)
+    cluster.delete_pod(standby).settle()
+    assert cluster.using("work") == 3
+    cluster.end_deleted().settle()
+    assert [*cluster.pods] == ["x-work-0", "x-work-1", "x-work-standby-0"]
+
+
 def test_a_preemptible_job_has_the_admitted_part_of_its_nodes() -> None:
     body = queued(job(work(4, minReplicas=2, maxReplicas=6), preemptible=True))
     cluster = QueuedCluster(body).place().settle()
@@ -319,15 +342,20 @@ def test_a_preemptible_job_has_the_admitted_part_of_its_nodes() -> None:
     assert cluster.states()["x-work-x0"] == "queued"
 
 
-def test_what_a_coordinator_asks_for_is_admitted_one_by_one() -> None:
+def requested(names: str) -> QueuedCluster:
+    """A job with a coordinator that requests these collectors."""
     pod = {"template": {"spec": {"containers": [{"name": "di-container", "image": "train:1"}]}}}
-    replicas = [{"name": f"x-collector-{name}", "role": "collector"} for name in "abc"]
+    replicas = [{"name": f"x-collector-{name}", "role": "collector"} for name in names]
     body = queued(job())
     body["spec"] = {
         "suspend": True,
         "coordinated": {"coordinator": pod, "collector": pod, "replicas": replicas},
     }
-    cluster = QueuedCluster(body).settle()
+    return QueuedCluster(body).settle()
+
+
+def test_what_a_coordinator_asks_for_is_admitted_one_by_one() -> None:
+    cluster = requested("abc")
     assert [each["name"] for each in cluster.workloads[CORE]["spec"]["podSets"]] == ["coordinator"]
     cluster.admit(CORE)
     up(cluster)
@@ -342,6 +370,21 @@ def test_what_a_coordinator_asks_for_is_admitted_one_by_one() -> None:
     cluster.evict_workload("x-collector-x0").settle().end_deleted().settle()
     assert [*cluster.pods] == ["x-coordinator", "x-collector-a"]
     assert (cluster.states()["x-collector-x0"], cluster.phase) == ("queued", "Running")
+
+
+def test_a_replica_of_a_coordinator_that_lost_its_labels_uses_quota() -> None:
+    cluster = requested("ab")
+    cluster.admit(CORE).settle()
+    for name in ("x-collector-x0", "x-collector-x1"):
+        cluster.admit(name)
+        up(cluster)
+    coordinated = cluster.job["spec"]["coordinated"]
+    cluster.edit(coordinated={**coordinated, "replicas": coordinated["replicas"][:1]}).settle()
+    del cluster.pods["x-collector-b"]["metadata"]["labels"]
+    cluster.settle()
+    assert cluster.states()["x-collector-x1"] == "admitted"
+    cluster.end_deleted().settle()
+    assert [*cluster.states()] == [CORE, "x-collector-x0"]
 
 
 def test_the_last_pod_of_a_deleted_job_releases_its_quota() -> None:
@@ -372,6 +415,18 @@ def test_a_workload_of_an_earlier_job_goes_before_another_is_made() -> None:
     assert cluster.states() == {CORE: "queued"}
     (owner,) = cluster.workloads[CORE]["metadata"]["ownerReferences"]
     assert owner["uid"] == "uid-x"
+
+
+def test_a_deleted_workload_without_an_owner_goes_before_another_is_made() -> None:
+    """That of an earlier job whose objects were to stay has the finalizer of the operator."""
+    cluster = admitted()
+    for body in (*cluster.pods.values(), *cluster.workloads.values()):
+        body["metadata"].update(uid="earlier", ownerReferences=[])
+    for name in [*cluster.pods]:
+        del cluster.objects["Pod", name]
+    cluster.job["status"] = {}
+    cluster.delete_by_hand(CORE).settle()
+    assert cluster.states() == {CORE: "queued"}
 
 
 @pytest.mark.proves("events.md#of-its-life/workloadrefused")

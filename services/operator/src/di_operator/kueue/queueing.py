@@ -79,7 +79,9 @@ class Queueing:
     core: Workload | None
     extras: tuple[Workload, ...]
     old: tuple[Workload, ...]
-    """Workloads of an earlier job of the same name."""
+    """Workloads of an earlier job of the same name, and those without an owner that a client has
+    deleted.
+    """
     flavor: FindFlavor
 
     @property
@@ -275,7 +277,9 @@ def read_queueing(
         and is_admitted_elsewhere(job, core.reserved),
         core=core,
         extras=tuple(each for each in own if not each.is_core),
-        old=tuple(each for each in found if each.owner not in (None, uid)),
+        old=tuple(
+            each for each in found if each not in own and (each.owner is not None or each.deleting)
+        ),
         flavor=kueue.flavor,
     )
 

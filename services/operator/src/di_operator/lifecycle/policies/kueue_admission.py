@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from di_api.phase import Phase
+from di_api.spec import Task, tasks_by_pod
 from di_kube.resources import DIJOBS
 from di_operator.kueue.multikueue import QUEUED, MultiKueueRole
 from di_operator.kueue.portions import Portion
@@ -25,6 +26,8 @@ from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.lifecycle.vocabulary.reasons import Reason
 
 REASON_ADMITTED: Final = "Admitted"
+_NONE: Final[Mapping[str, int]] = {}
+T = TypeVar("T")
 
 
 def judge_queue(snapshot: Snapshot, now: datetime) -> Verdict | None:
@@ -119,18 +122,32 @@ class Quota:
         """Return the slots whose pods fit into the admitted quota, beside pods that are still
         ending.
         """
+        allowed = [slot for slot in slots if slot.name not in self.barred]
+        return self._fitting(allowed, lambda slot: slot.task.name)
+
+    def fitting_standbys(
+        self, standbys: Iterable[tuple[Task, int]], slots: Iterable[Slot]
+    ) -> tuple[tuple[Task, int], ...]:
+        """Return the standby pods that fit too, beside the pods of these slots."""
+        taken = Counter(slot.task.name for slot in slots)
+        return tuple(self._fitting(standbys, lambda standby: standby[0].name, taken))
+
+    def _fitting(
+        self, wanted: Iterable[T], task_of: Callable[[T], str], taken: Mapping[str, int] = _NONE
+    ) -> list[T]:
         queueing = self.snapshot.queueing
         if queueing is None or not queueing.has_queue or queueing.obstacle is not None:
-            return [slot for slot in slots if slot.name not in self.barred]
+            return [*wanted]
         room = {
-            portion.task.name: room_left(self.snapshot, queueing, portion)
+            name: room_left(self.snapshot, queueing, portion) - taken.get(name, 0)
             for portion in queueing.portions
+            if (name := portion.task.name)
         }
-        fitting: list[Slot] = []
-        for slot in slots:
-            if slot.name not in self.barred and room.get(slot.task.name, 0) > 0:
-                room[slot.task.name] -= 1
-                fitting.append(slot)
+        fitting: list[T] = []
+        for each in wanted:
+            if room.get(task_of(each), 0) > 0:
+                room[task_of(each)] -= 1
+                fitting.append(each)
         return fitting
 
 
@@ -157,12 +174,21 @@ def room_left(snapshot: Snapshot, queueing: Queueing, portion: Portion) -> int:
         each.state.holds_quota and each.holds for each in queueing.extras_of(portion.task.name)
     )
     held = queueing.core_pods(portion) + holding * portion.task.pods_per_replica
-    return held - _live(snapshot)[portion.task.name]
+    live = _live(snapshot)
+    return held - live[portion.task.name] - live[None]
 
 
-def _live(snapshot: Snapshot) -> Counter[str]:
-    """Return the number of pods of each task that use quota."""
-    return Counter(str(task_of(pod.raw)) for pod in snapshot.pods if takes_room(pod))
+def _live(snapshot: Snapshot) -> Counter[str | None]:
+    """Return the number of pods of each task that use quota; None: of a task that is unknown.
+
+    The label of a pod can be edited, its name cannot. The name of a replica that a coordinator
+    requests does not contain its role.
+    """
+    using = [pod for pod in snapshot.pods if takes_room(pod)]
+    if snapshot.spec is not None and snapshot.spec.coordinated is None:
+        by_name = tasks_by_pod(snapshot.name, snapshot.tasks)
+        return Counter(by_name(pod.name) for pod in using)
+    return Counter(task_of(pod.raw) for pod in using)
 
 
 def takes_room(pod: Pod) -> bool:

@@ -127,8 +127,8 @@ def _predecessors(snapshot: Snapshot, queueing: Queueing) -> Iterator[Action]:
         if pod.owner is not None and takes_room(pod)
     }
     for each in queueing.old:
-        if each.owner in busy or each.owner is None:
-            continue  # Its pods end first, or it has another owner.
+        if each.owner in busy:
+            continue  # Its pods end first.
         yield from _removal(each)
 
 

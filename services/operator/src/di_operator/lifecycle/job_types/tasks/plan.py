@@ -80,10 +80,9 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         *(delete_pod(pod) for pod in (*namesakes, *leaving.due, *standing.due)),
         *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
     ]
+    standbys = quota.fitting_standbys(standing.wanted, fill.slots)
     creations, obstacle = (
-        _creations(snapshot, fill.slots, standing.wanted, settings, now)
-        if pause <= 0
-        else ([], None)
+        _creations(snapshot, fill.slots, standbys, settings, now) if pause <= 0 else ([], None)
     )
     return Plan(
         removals=tuple(removals),
