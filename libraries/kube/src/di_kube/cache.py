@@ -318,8 +318,8 @@ class WatchCache:
     async def _read(self, one: Kept, listed: str) -> Sequence[Kept]:
         """Return the present object; empty if it is deleted, no longer in the collection, or older
         than the version `listed`."""
-        # A list of one object: it needs no further permission, and applies the label selector.
         namespace, name = key_of(one)
+        # A list of one object: it needs no further permission, and applies the label selector.
         found, version = await self._client.list(
             self._resource,
             namespace or None,
