@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from typing_extensions import override
@@ -16,13 +16,20 @@ from typing_extensions import override
 from di_api.timestamps import format_time
 from di_kube.cache import ADDED, BOOKMARK, DELETED, MODIFIED
 from di_kube.errors import Unavailable
-from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, Resource
+from di_kube.pages import Version
+from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
+from di_operator.builders.disruption_budget import BUDGETS
 from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.virtual_time import VirtualClock
 
 NAMESPACE = "ns"
-RESOURCES = {resource.kind: resource for resource in (DIJOBS, PODS, SERVICES, CONFIGMAPS)}
+RESOURCES = {
+    resource.kind: resource for resource in (DIJOBS, PODS, SERVICES, CONFIGMAPS, BUDGETS, WORKLOADS)
+}
 DEFAULT_GRACE = 30
+FINALIZER = "example.com/held"
+"""Finalizer of another client."""
+T = TypeVar("T")
 
 
 def copied(body: Object) -> Object:
@@ -39,7 +46,7 @@ class Change:
         at: the virtual time at which watches show it.
         version: the resource version of the object since then.
         old, new: the object before and after; None: there was none, there is none.
-        last: the object that watches show, which is the old one if it was deleted.
+        last: the new object, or the old one if it was deleted.
     """
 
     at: float
@@ -48,18 +55,42 @@ class Change:
     new: Object | None
     last: Object
 
-    @property
-    def type(self) -> str:
-        """The type of the event of a watch."""
-        if self.new is None:
-            return DELETED
-        return ADDED if self.old is None else MODIFIED
+    def event(self, selector: str) -> tuple[str, Object] | None:
+        """Return the event of a watch with this label selector, None without one.
+
+        A watch that no longer selects an object shows it as deleted, with its last selected state.
+        """
+        was, is_now = is_selected(self.old, selector), is_selected(self.new, selector)
+        if is_now:
+            return MODIFIED if was else ADDED, copied(self.last)
+        if not was:
+            return None
+        assert self.old is not None
+        body = copied(self.old)
+        body["metadata"]["resourceVersion"] = str(self.version)
+        return DELETED, body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journey:
+    """How a request gets to the API server and its response back, in seconds.
+
+    Attributes:
+        there: until the request is executed.
+        back: from then until its response arrives.
+        patience: when the client gives up; the request is executed all the same.
+    """
+
+    there: float
+    back: float
+    patience: float
 
 
 class WatchedApi(FakeApi):
     """An API server with pods that end gracefully and with watches.
 
     Attributes:
+        journey: returns how the next request travels; None: its response arrives at once.
         lag: the most seconds by which a watch is behind.
         follow: called with (kind, old, new) after each change.
     """
@@ -67,12 +98,14 @@ class WatchedApi(FakeApi):
     def __init__(self, clock: VirtualClock, random: Random) -> None:
         super().__init__()
         self.lag = 0.0
+        self.journey: Callable[[], Journey | None] = lambda: None
         self.follow: Callable[[str, Object | None, Object | None], None] = lambda *_: None
         self._clock = clock
         self._random = random
         self._changes: dict[str, list[Change]] = defaultdict(list)
         self._news = asyncio.Event()
         self._cuts = 0
+        self._travelling: set[asyncio.Task[Any]] = set()
 
     # --- what other clients do ---
 
@@ -94,8 +127,14 @@ class WatchedApi(FakeApi):
         if old is None and resource == PODS:
             body["metadata"].setdefault("creationTimestamp", format_time(self._clock.now()))
             body.setdefault("status", {"phase": "Pending"})
+        if old is not None and resource == DIJOBS:
+            generation = old["metadata"]["generation"] + (old["spec"] != body["spec"])
+            body["metadata"]["generation"] = generation
         stored = super().put(resource, namespace, body)
         self._record(resource.kind, old, stored)
+        metadata = body["metadata"]
+        if resource != PODS and "deletionTimestamp" in metadata and not metadata.get("finalizers"):
+            return self.remove(resource.kind, name)
         return copied(stored)
 
     def request_deletion(self, kind: str, name: str, grace: int | None = None) -> Object:
@@ -111,27 +150,23 @@ class WatchedApi(FakeApi):
         return self.remove(kind, name)
 
     def remove(self, kind: str, name: str) -> Object:
-        """Remove an object, with what it owns if it is a job."""
+        """Remove an object. What it owns is left to the garbage collector."""
         old = self.objects.pop((kind, NAMESPACE, name))
         self._record(kind, old, None)
-        if kind == DIJOBS.kind:
-            for other, _, owned in list(self.objects):
-                if other != kind:
-                    self.remove(other, owned)
         return copied(old)
 
     def remove_finalizers(self) -> None:
-        """Remove all finalizers, and the objects that only they held."""
+        """Remove the finalizer of other clients, and the objects that only it held."""
         for (kind, namespace, name), stored in list(self.objects.items()):
-            if not stored["metadata"].get("finalizers"):
+            if FINALIZER not in stored["metadata"].get("finalizers", ()):
                 continue
             body = copied(stored)
-            del body["metadata"]["finalizers"]
+            metadata = body["metadata"]
+            metadata["finalizers"].remove(FINALIZER)
             self.put(RESOURCES[kind], namespace, body)
             # A pod that still has its grace period is removed by its kubelet.
-            if "deletionTimestamp" in body["metadata"] and not body["metadata"].get(
-                "deletionGracePeriodSeconds"
-            ):
+            is_ended = not metadata.get("deletionGracePeriodSeconds")
+            if kind == PODS.kind and "deletionTimestamp" in metadata and is_ended:
                 self.remove(kind, name)
 
     def cut_watches(self) -> None:
@@ -145,7 +180,8 @@ class WatchedApi(FakeApi):
     async def get(
         self, resource: Resource, name: str, namespace: str = "", *, timeout: float | None = None
     ) -> Object:
-        return copied(await super().get(resource, name, namespace, timeout=timeout))
+        reading = super().get(resource, name, namespace, timeout=timeout)
+        return copied(await self._send(resource, reading))
 
     @override
     async def list(
@@ -153,17 +189,64 @@ class WatchedApi(FakeApi):
         resource: Resource,
         namespace: str | None = None,
         *,
-        label_selector: str = "",
+        label_selector: str | None = None,
         field_selector: str = "",
         transform: Callable[[Object], Object] = lambda body: body,
     ) -> tuple[list[Object], str]:
-        return await super().list(
+        reading = super().list(
             resource,
             namespace,
-            label_selector=label_selector,
+            label_selector=label_selector or "",
             field_selector=field_selector,
             transform=lambda body: transform(copied(body)),
         )
+        return await self._send(resource, reading)
+
+    async def list_versions(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        transform: Callable[[Version], Object],
+    ) -> tuple[Sequence[Object], str]:
+        """List the versions of a collection."""
+
+        def read(body: Object) -> Object:
+            fields = {
+                key: body["metadata"][key] for key in ("name", "namespace", "resourceVersion")
+            }
+            return transform(Version(**fields))
+
+        return await self.list(resource, namespace, label_selector=label_selector, transform=read)
+
+    @override
+    async def create(
+        self, resource: Resource, body: Object, namespace: str = "", **options: Any
+    ) -> Object:
+        return await self._send(resource, super().create(resource, body, namespace, **options))
+
+    @override
+    async def patch(
+        self, resource: Resource, name: str, patch: Object, namespace: str = "", **options: Any
+    ) -> Object:
+        return await self._send(
+            resource, super().patch(resource, name, patch, namespace, **options)
+        )
+
+    @override
+    async def replace(
+        self, resource: Resource, name: str, body: Object, namespace: str = "", **options: Any
+    ) -> Object:
+        return await self._send(
+            resource, super().replace(resource, name, body, namespace, **options)
+        )
+
+    @override
+    async def delete(
+        self, resource: Resource, name: str, namespace: str = "", **options: Any
+    ) -> Object:
+        return await self._send(resource, super().delete(resource, name, namespace, **options))
 
     @override
     def delete_found(
@@ -177,18 +260,20 @@ class WatchedApi(FakeApi):
         namespace: str | None = None,
         *,
         resource_version: str,
+        label_selector: str | None = None,
         send_initial_events: bool = False,
         opened: Callable[[], None] = lambda: None,
         **_: Any,
     ) -> AsyncGenerator[tuple[str, Object], None]:
-        """Watch a collection until the stream is cut. All objects have the operator's label."""
-        changes, cuts = self._changes[resource.kind], self._cuts
+        """Watch a collection until the stream is cut."""
+        changes, cuts, selector = self._changes[resource.kind], self._cuts, label_selector or ""
         opened()
         version = int(resource_version or 0)
         if send_initial_events:
             version = next(self._versions)
             for body in self.all(resource.kind):
-                yield ADDED, body
+                if is_selected(body, selector):
+                    yield ADDED, body
             end = {"k8s.io/initial-events-end": "true"}
             yield BOOKMARK, {"metadata": {"resourceVersion": str(version), "annotations": end}}
         position = sum(change.version <= version for change in changes)
@@ -200,10 +285,28 @@ class WatchedApi(FakeApi):
                 change = changes[position]
                 await asyncio.sleep(max(0.0, change.at - self._clock.monotonic()))
                 position += 1
-                if cuts == self._cuts:
-                    yield change.type, copied(change.last)
+                if cuts == self._cuts and (event := change.event(selector)) is not None:
+                    yield event
             if cuts != self._cuts:
                 raise Unavailable(kind=resource.kind, message="the stream was cut")
+
+    async def _send(self, resource: Resource, request: Coroutine[Any, Any, T]) -> T:
+        """Send a request, which is executed even if its client gives up or ends before."""
+        journey = self.journey()
+        if journey is None:
+            return await request
+        travel = asyncio.create_task(_travel(request, journey))
+        self._travelling.add(travel)
+        travel.add_done_callback(self._arrived)
+        done, _ = await asyncio.wait([travel], timeout=journey.patience)
+        if not done:
+            raise Unavailable(kind=resource.kind, reason="Timeout")
+        return travel.result()
+
+    def _arrived(self, travel: asyncio.Task[Any]) -> None:
+        self._travelling.discard(travel)
+        if not travel.cancelled():
+            travel.exception()  # which a client that has given up does not read
 
     def _delete_pod(self, pod: Object, grace: int | None) -> Object:
         metadata, phase = pod["metadata"], pod["status"].get("phase")
@@ -238,6 +341,25 @@ class WatchedApi(FakeApi):
     def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
+
+
+def is_selected(body: Object | None, selector: str) -> bool:
+    """Return whether an object exists and has the label of a selector `key=value`; "": any."""
+    if body is None or not selector:
+        return body is not None
+    key, _, value = selector.partition("=")
+    return (body["metadata"].get("labels") or {}).get(key) == value
+
+
+async def _travel(request: Coroutine[Any, Any, T], journey: Journey) -> T:
+    try:
+        await asyncio.sleep(journey.there)
+    except asyncio.CancelledError:
+        request.close()
+        raise
+    response = await request
+    await asyncio.sleep(journey.back)
+    return response
 
 
 def _without_version(body: Object) -> Object:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from di_api.names import pod_name
-from di_kube.resources import DIJOBS, PODS
+from di_api.indexes.replicas import indexes as replica_indexes
+from di_api.names import LABEL_OPERATOR, OPERATOR_NAME, pod_name
+from di_kube.resources import DIJOBS, PODS, WORKLOADS
 from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster.informer_state import transform_job, transform_pod
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
@@ -19,7 +21,9 @@ from di_operator.lifecycle.vocabulary.actions import Action, Create, DryRun, Rep
 from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.reasons import Problem
 from tests.unit.operator.fake_api import Object
+from tests.unit.operator.histories.api import is_selected
 from tests.unit.operator.histories.operator import CONFIG
+from tests.unit.operator.histories.queue import pods_with_quota
 from tests.unit.operator.histories.world import JOB, World
 
 SETTINGS: Final = Settings(
@@ -27,21 +31,29 @@ SETTINGS: Final = Settings(
     server_url=CONFIG.server_url,
     coordinated_server_url=CONFIG.coordinated_server_url,
 )
+SELECTOR: Final = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
 COUNTED_WITHIN: Final = 1.0
 """Seconds after which the operator has seen a success: a watch is half a second behind at most."""
 
 
 def left_to_do(world: World) -> str:
-    """Return what a decision on the true state would do or write; empty if nothing."""
+    """Return what a decision on the true state would do or write; empty if nothing.
+
+    An object without the operator's label is missing: no watch shows it, so the operator finds and
+    repairs it only if the job needs it.
+    """
     job = world.job
     if job is None:
         return ""
-    api = world.api
+    pods, services, configmaps = (
+        [body for body in world.api.all(kind) if is_selected(body, SELECTOR)]
+        for kind in ("Pod", "Service", "ConfigMap")
+    )
     sources = Sources(
-        pods=map(transform_pod, api.all("Pod")),
-        services=api.all("Service"),
-        configmaps=map(transform_configmap, api.all("ConfigMap")),
-        kueue=Kueue(obstacle=NOT_WATCHED),
+        pods=map(transform_pod, pods),
+        services=services,
+        configmaps=map(transform_configmap, configmaps),
+        kueue=_kueue(world),
     )
     snapshot = read_snapshot(dict(transform_job(job)), sources, read=SpecCache(size=4).examine)
     decision = decide(snapshot, world.clock.now(), SETTINGS)
@@ -51,6 +63,14 @@ def left_to_do(world: World) -> str:
     if decision.status is not None:
         found += _differences(job.get("status") or {}, decision.status)
     return "; ".join(found)
+
+
+def _kueue(world: World) -> Kueue:
+    if not world.is_queued:
+        return Kueue(obstacle=NOT_WATCHED)
+    workloads = [body for body in world.api.all("Workload") if is_selected(body, SELECTOR)]
+    flavors = world.api.stored("ResourceFlavor")
+    return Kueue(obstacle=None, workloads=tuple(workloads), flavor=flavors.get)
 
 
 def _described(action: Action) -> str:
@@ -95,13 +115,18 @@ class Watcher:
         self.faults: list[str] = []
         self._succeeded: dict[str, float] = {}
         """Times at which programs ended well, before their pod was to be deleted; by UID."""
-        self._ever_succeeded: set[str] = set()
+        self._ever_succeeded: set[tuple[str, str]] = set()
+        """The UIDs of jobs and the names of their pods that did."""
+        self._jobs: dict[str, str] = {}
+        """UIDs of the jobs of pods; by UID."""
         self._latest: dict[str, tuple[str, float]] = {}
         """UID of the latest pod by name, and when its deletion was requested."""
         world.api.follow = self._follow
 
     def _follow(self, kind: str, old: Object | None, new: Object | None) -> None:
         self._trace(kind, old, new)
+        if self._world.is_queued and kind in (PODS.kind, WORKLOADS.kind):
+            self._check_quota()
         if kind == PODS.kind and new is not None:
             self._follow_pod(old, new)
         if kind == DIJOBS.kind and new is not None:
@@ -115,13 +140,14 @@ class Watcher:
             if self._is_undisturbed:
                 self._check_new(name)
             self._latest[name] = uid, now
+            self._jobs[uid] = metadata["ownerReferences"][0]["uid"]
             return
         is_deleted = "deletionTimestamp" in metadata
         if is_deleted and "deletionTimestamp" not in old["metadata"]:
             self._latest[name] = uid, now
         if not is_deleted and new["status"]["phase"] == "Succeeded" != old["status"]["phase"]:
             self._succeeded[uid] = now
-            self._ever_succeeded.add(name)
+            self._ever_succeeded.add((self._jobs[uid], name))
 
     def _check_new(self, name: str) -> None:
         uid, deleted = self._latest.get(name, ("", 0.0))
@@ -129,27 +155,58 @@ class Watcher:
         if succeeded is not None and deleted - succeeded > COUNTED_WITHIN:
             self.blame(f"{name} runs again, which succeeded at {succeeded:.3f}")
 
+    def _check_quota(self) -> None:
+        """Check that no pod takes capacity without quota.
+
+        An orphan is not the operator's. One without the operator's label is shown by no watch, and
+        the operator finds it only if the job needs it: not while the job waits for quota.
+        """
+        using = Counter(
+            name.split("-")[1]
+            for name, pod in self._world.pods.items()
+            if pod["status"]["phase"] not in ("Succeeded", "Failed")
+            and pod["metadata"].get("ownerReferences")
+            and is_selected(pod, SELECTOR)
+        )
+        for task, count in using.items():
+            quota = pods_with_quota(self._world.api, task)
+            if count > quota:
+                self.blame(f"{count} pods of {task} with quota for {quota}")
+
     def _false_successes(self, old: Object | None, new: Object) -> Iterator[str]:
-        status, spec = new.get("status") or {}, new["spec"]
+        status, spec, job = new.get("status") or {}, new["spec"], new["metadata"]["uid"]
         tasks = {task["name"]: task for task in spec.get("tasks", ())}
         for name, indexes in read_completed(status.get("completedIndexes")).items():
-            for index in self._without_success(tasks[name], indexes):
+            for index in self._without_success(job, tasks[name], indexes, status):
                 yield f"index {index} of {name} counts as succeeded and did not succeed"
         was = ((old or {}).get("status") or {}).get("phase")
         if status.get("phase") != "Succeeded" or was == "Succeeded":
             return
         if "failurePolicy" in spec or "successPolicy" in spec:
             return
+        if any("onCompletion" in task for task in tasks.values()):
+            return
         for name, task in tasks.items():
-            count = task["replicas"] * task.get("podsPerReplica", 1)
-            for index in self._without_success(task, range(count)):
+            size = task.get("podsPerReplica", 1)
+            # The job does not wait for its elastic tier.
+            count = task["minReplicas"] if "elastic" in task else task["replicas"]
+            if self._world.is_queued:
+                # Replicas that were never admitted do not keep the job from its success.
+                count = min(count, status.get("admitted", {}).get(name, 0))
+            replicas = replica_indexes(count, task.get("vacant", ()))
+            wanted = (each * size + place for each in replicas for place in range(size))
+            for index in self._without_success(job, task, wanted, status):
                 yield f"the job succeeded without index {index} of {name}"
 
-    def _without_success(self, task: Object, indexes: Iterable[int]) -> Iterator[int]:
-        """Return the indexes of a task that never succeeded."""
+    def _without_success(
+        self, job: str, task: Object, indexes: Iterable[int], status: Object
+    ) -> Iterator[int]:
+        """Return the indexes of a task of the job of that UID that never succeeded."""
         size = task.get("podsPerReplica", 1)
+        promoted = (status.get("standIns") or {}).get(task["name"], {})
         for index in indexes:
-            if pod_name(JOB, task["name"], index, size) not in self._ever_succeeded:
+            names = {pod_name(JOB, task["name"], index, size), promoted.get(str(index))}
+            if not any((job, name) in self._ever_succeeded for name in names):
                 yield index
 
     def blame(self, fault: str) -> None:
@@ -183,7 +240,15 @@ class Watcher:
 def _shown(body: Object) -> dict[str, Any]:
     """Return the fields of an object whose changes the trace shows."""
     metadata, status = body["metadata"], body.get("status") or {}
-    fields = {key: metadata[key] for key in ("deletionTimestamp", "finalizers") if key in metadata}
+    shown = ("deletionTimestamp", "finalizers", "labels")
+    fields = {key: metadata[key] for key in shown if key in metadata}
+    if fields.get("labels"):
+        fields["labels"] = [*fields["labels"]]
+    if admission := status.get("admission"):
+        fields["quota"] = {each["name"]: each["count"] for each in admission["podSetAssignments"]}
+    if body.get("kind") == "Workload":
+        conditions = status.get("conditions", ())
+        fields["is"] = [each["type"] for each in conditions if each["status"] == "True"]
     if metadata.get("generation"):
         fields["generation"] = metadata["generation"]
     for key in ("phase", "completedIndexes", "restarts"):

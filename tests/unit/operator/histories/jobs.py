@@ -55,6 +55,33 @@ def requested(names: tuple[str, ...] | list[str]) -> list[Object]:
     return [{"name": name, "role": "collector"} for name in names]
 
 
+def elastic(random: Random) -> Object:
+    """A job whose first task has what only some jobs have, and perhaps a task that waits for it."""
+    first = task("w", random.randrange(1, 5), minReplicas=1, maxReplicas=5)
+    choices: dict[str, Any] = {
+        "standby": random.choice([1, 2]),
+        "elastic": {},
+        "processGroup": {"elastic": True, "lastCallSeconds": 1, "deadlineSeconds": 5},
+        "drain": {"command": ["true"], "timeoutSeconds": 5},
+        "service": {"ports": [{"name": "http", "port": 80}]},
+        "maxUnavailable": 1,
+        "backoffLimit": "Unlimited",
+        "onCompletion": "CompleteJob",
+    }
+    without = random.choice(["standby", "elastic"])
+    first |= {
+        key: value for key, value in choices.items() if random.random() < 0.4 and key != without
+    }
+    tasks = [first]
+    if random.random() < 0.6:
+        later = {"dependsOn": ["w"]} if random.random() < 0.7 else {}
+        tasks.append(task("v", random.randrange(1, 3), maxReplicas=5, **later))
+    spec: Object = {"tasks": tasks, "backoffLimit": 80}
+    if random.random() < 0.3:
+        spec["failurePolicy"] = {"rules": [{"tasks": ["w"], "action": "RestartTask"}]}
+    return spec
+
+
 def of_many_pods(random: Random) -> Object:
     """A job of so many pods that their events are combined, with limits in time."""
     tasks = [task("w", random.randrange(15, 28)), task("v", random.randrange(1, 4))]

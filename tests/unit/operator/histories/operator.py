@@ -1,6 +1,6 @@
 """One process of the operator: its caches, queue, workers and reconciler, wired as in production.
 
-It has no resync: what a change does not wake stays undone, and the history shows it.
+It has no periodic resync: what a change does not wake stays undone, and the history shows it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from di_kube.errors import ApiError
 from di_operator.cluster.event_recorder import EventRecorder
 from di_operator.config import load_config
 from di_operator.leadership.election import SoleReplica
@@ -26,6 +27,7 @@ from tests.unit.operator.histories.api import WatchedApi
 from tests.unit.operator.virtual_time import VirtualClock
 
 CONFIG = load_config((), {"DI_OPERATOR_NAMESPACE": "di-system"}, random_identity=lambda: "operator")
+"""The configuration without Kueue."""
 METRICS = Metrics()
 TRACING = tracing(None, service="di-operator", ratio=0.0)
 
@@ -67,10 +69,13 @@ class Operator:
         clock: VirtualClock,
         random: Random,
         on_event: Callable[[JobEvent], None],
+        *,
+        follows_kueue: bool,
     ) -> None:
         self._loss = Loss()
+        self._clock = clock
         base = Base(
-            config=CONFIG,
+            config=replace(CONFIG, kueue=follows_kueue),
             client=api,  # type: ignore[arg-type]  # the part of the client it uses
             clock=clock,
             rng=random,
@@ -94,7 +99,19 @@ class Operator:
         self._tasks = [asyncio.create_task(cache.run()) for cache in caches]
         for cache in caches:
             await cache.synced.wait()
-        self._tasks.append(asyncio.create_task(self._controller.run()))
+        self._tasks += [
+            asyncio.create_task(self._seen.kueue.run()),
+            asyncio.create_task(self._controller.run()),
+        ]
+
+    async def poll(self) -> None:
+        """Compare the caches with the API server and reconcile all jobs, as every minute."""
+        hidden = self._seen.informers.hidden
+        with suppress(ApiError):
+            caches = (*self._seen.caches.values(), self._seen.kueue)
+            await asyncio.gather(*(each.relist() for each in caches))
+            self._seen.informers.reveal(hidden)
+        self._seen.informers.resync(self._clock.now())
 
     async def stop(self) -> None:
         """End as by SIGKILL: requests that are under way may or may not arrive."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -9,11 +10,14 @@ from di_api.names import LABEL_OPERATOR
 from di_kube.errors import ApiError, Conflict, Unavailable
 from di_kube.resources import PODS
 from tests.unit.operator.fake_api import Object
-from tests.unit.operator.histories.api import NAMESPACE, copied
+from tests.unit.operator.histories.api import FINALIZER, NAMESPACE, Journey, copied
+from tests.unit.operator.histories.garbage import FOREGROUND, ORPHAN
 from tests.unit.operator.histories.jobs import COLLECTORS, requested
+from tests.unit.operator.histories.queue import is_admitted, set_conditions
 from tests.unit.operator.histories.world import READY, World
 
-FINALIZER: Final = "example.com/held"
+SECONDS: Final = (0.1, 1.0, 5.0)
+"""The longest times that a request takes to the API server."""
 
 
 def end_pod(world: World, pod: str, exit_code: int) -> None:
@@ -43,8 +47,23 @@ def annotate_pod(world: World, pod: str) -> None:
 def remove_labels(world: World, pod: str) -> None:
     """Remove the labels of a pod except for the one that the watch selects."""
     body = copied(world.pods[pod])
-    body["metadata"]["labels"] = {LABEL_OPERATOR: body["metadata"]["labels"][LABEL_OPERATOR]}
+    labels = body["metadata"].get("labels") or {}
+    body["metadata"]["labels"] = {
+        key: value for key, value in labels.items() if key == LABEL_OPERATOR
+    }
     world.api.put(PODS, NAMESPACE, body)
+
+
+def remove_all_labels(world: World, pod: str) -> None:
+    body = copied(world.pods[pod])
+    body["metadata"].pop("labels", None)
+    world.api.put(PODS, NAMESPACE, body)
+
+
+def end_and_delete(world: World, pod: str) -> None:
+    """Delete a pod by force in the moment in which its program ends."""
+    end_pod(world, pod, 0)
+    world.api.request_deletion(PODS.kind, pod, 0)
 
 
 def make_unready(world: World, pod: str) -> None:
@@ -66,11 +85,45 @@ def edit_services(world: World) -> None:
     world.edit("Service", lambda body: body["spec"].update(selector={"x": "y"}))
 
 
+def remove_labels_of_services(world: World) -> None:
+    kept = world.random.choice([(), (LABEL_OPERATOR,)])
+
+    def change(body: Object) -> None:
+        labels = body["metadata"].get("labels") or {}
+        body["metadata"]["labels"] = {key: labels[key] for key in kept if key in labels}
+
+    world.edit("Service", change)
+
+
 def scale(world: World) -> None:
     job = world.job
     assert job is not None
     tasks = job["spec"]["tasks"]
     world.random.choice(tasks)["replicas"] = world.random.randrange(1, 5)
+    world.edit_job(tasks=tasks)
+
+
+def name_leaving(world: World) -> None:
+    """Leave an index without a replica, as the removal of a replica by name does."""
+    job = world.job
+    assert job is not None
+    tasks = job["spec"]["tasks"]
+    # The core of an elastic tier has no gaps.
+    some = range("elastic" in tasks[0], 5)
+    tasks[0]["vacant"] = world.random.sample(some, world.random.randrange(3))
+    world.edit_job(tasks=tasks)
+
+
+def request_restart(world: World) -> None:
+    """Request new pods, of the job or of a task."""
+    job = world.job
+    assert job is not None
+    told = str(world.random.random())
+    if world.random.random() < 0.5:
+        world.edit_job(restartedAt=told)
+        return
+    tasks = job["spec"]["tasks"]
+    world.random.choice(tasks)["restartedAt"] = told
     world.edit_job(tasks=tasks)
 
 
@@ -101,6 +154,44 @@ def refuse_requests(world: World) -> None:
     world.api.before = answer
 
 
+def delay_requests(world: World) -> None:
+    """Let requests or their responses take long from now on; some clients give up before."""
+    share, longest, random = (
+        world.random.choice([0.1, 0.5]),
+        world.random.choice(SECONDS),
+        world.random,
+    )
+
+    def journey() -> Journey | None:
+        if random.random() >= share:
+            return None
+        times = [random.uniform(0.0, longest) for _ in range(3)]
+        return Journey(there=times[0], back=times[1], patience=times[2])
+
+    world.api.journey = journey
+
+
+async def replace_job(world: World) -> None:
+    """Delete the job, and create another one of the same name as soon as it is gone."""
+    job = world.job
+    assert job is not None
+    world.delete_job(world.random.choice([None, FOREGROUND, ORPHAN]))
+    await asyncio.sleep(world.random.choice([0.0, 0.1, 3.0]))
+    held_until = world.clock.monotonic() + 30.0
+    while world.job is not None:
+        if (now := world.clock.monotonic()) > held_until:
+            world.api.remove_finalizers()
+        assert now < held_until + 60.0, "the garbage collector does not delete the job"
+        await asyncio.sleep(0.3)
+    world.create_job(job["spec"])
+
+
+def evict(world: World) -> None:
+    """Let Kueue request the quota of an admitted Workload back."""
+    if admitted := [name for name in world.api.stored("Workload") if is_admitted(world.api, name)]:
+        set_conditions(world.api, world.clock, world.random.choice(admitted), Evicted=True)
+
+
 async def restart_operator(world: World) -> None:
     await world.restart_operator()
 
@@ -118,7 +209,9 @@ OF_PODS: Final[Mapping[str, Callable[[World, str], None]]] = {
     "pod is deleted by force": lambda world, pod: _delete_pod(world, pod, 0),
     "pod gets a finalizer": hold_pod,
     "pod is annotated": annotate_pod,
+    "pod succeeds and is deleted by force": end_and_delete,
     "pod loses its labels": remove_labels,
+    "pod loses all labels": remove_all_labels,
     "pod becomes unready": make_unready,
 }
 """Steps that need a pod."""
@@ -136,6 +229,8 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     "Service is edited": edit_services,
     "ConfigMap is deleted": lambda world: delete_all(world, "ConfigMap"),
     "task is scaled": scale,
+    "replica leaves by name": name_leaving,
+    "restart is requested": request_restart,
     "coordinator requests replicas": request_replicas,
     "job is suspended or resumed": suspend_or_resume,
     "backoffLimit is edited": lambda world: world.edit_job(
@@ -146,8 +241,18 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     ),
     "all goes well": lambda world: world.calm_down(),
     "requests fail": refuse_requests,
+    "requests take long": delay_requests,
     "watches are cut": lambda world: world.api.cut_watches(),
     "operator restarts": restart_operator,
+    "another replica leads": lambda world: world.change_leader(),
+    "Kueue evicts": evict,
+    "Workload is deleted": lambda world: delete_all(world, "Workload"),
+    "operator polls": lambda world: world.operator.poll(),
+    "job is replaced": replace_job,
+    "Service loses its labels": remove_labels_of_services,
+    "priority is edited": lambda world: world.edit_job(
+        priority=world.random.choice(["normal", "high"])
+    ),
 }
 """Steps that need no pod."""
 

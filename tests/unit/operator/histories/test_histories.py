@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 import structlog
-from hypothesis import Phase, example, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.operator import virtual_time
@@ -29,13 +29,16 @@ MILD: Final = (
     *("pod is deleted", "pod is deleted", "pod is deleted by force", "pod gets a finalizer"),
     *("pod is annotated", "pod becomes unready", "all pods become ready"),
     *("Service is deleted", "Service is edited", "ConfigMap is deleted"),
-    *("job is suspended or resumed", "backoffLimit is edited", "all goes well"),
+    *("job is suspended or resumed", "backoffLimit is edited", "priority is edited"),
+    *("all goes well", "operator polls"),
 )
 """Steps after which no index that succeeded is run again."""
 ANY: Final = (
     *MILD,
-    *("pod fails", "pod loses its labels", "Service gets a finalizer"),
-    *("requests fail", "watches are cut", "operator restarts"),
+    *("pod fails", "pod succeeds and is deleted by force"),
+    *("pod loses its labels", "pod loses all labels", "Service loses its labels"),
+    *("Service gets a finalizer", "another replica leads", "job is replaced"),
+    *("requests fail", "requests take long", "watches are cut", "operator restarts"),
 )
 
 
@@ -46,23 +49,33 @@ class Kind:
     spec: Callable[[Random], Object]
     steps: Sequence[str]
     is_undisturbed: bool = False
+    is_queued: bool = False
 
 
 UNDISTURBED: Final = Kind(spec=jobs.of_plain_tasks, steps=MILD, is_undisturbed=True)
 PLAIN: Final = Kind(
     spec=jobs.of_plain_tasks, steps=(*ANY, "task is scaled", "task is scaled", "TTL is edited")
 )
-GROUPS: Final = Kind(spec=jobs.of_groups, steps=ANY)
+GROUPS: Final = Kind(spec=jobs.of_groups, steps=(*ANY, "task is scaled"))
 COORDINATED: Final = Kind(
     spec=jobs.coordinated, steps=(*ANY, *("coordinator requests replicas",) * 4)
+)
+ELASTIC: Final = Kind(
+    spec=jobs.elastic,
+    steps=(*ANY, *("task is scaled",) * 2, "replica leaves by name", "restart is requested"),
+)
+QUEUED: Final = Kind(
+    spec=jobs.elastic,
+    steps=(*ANY, *("Kueue evicts", "task is scaled") * 3, "Workload is deleted"),
+    is_queued=True,
 )
 MANY_PODS: Final = Kind(spec=jobs.of_many_pods, steps=ANY)
 SEEDS = st.integers(0, 2**32 - 1)
 IS_THOROUGH: Final = settings.get_current_profile_name() == "thorough"
 # A smaller seed is another history, not a simpler one.
 PHASES: Final = (Phase.explicit, Phase.generate)
-HISTORIES: Final = settings(phases=PHASES, max_examples=400 if IS_THOROUGH else 25)
-LARGE_HISTORIES: Final = settings(phases=PHASES, max_examples=200 if IS_THOROUGH else 15)
+HISTORIES: Final = settings(phases=PHASES, max_examples=400 if IS_THOROUGH else 20)
+LARGE_HISTORIES: Final = settings(phases=PHASES, max_examples=200 if IS_THOROUGH else 12)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -78,9 +91,10 @@ def errors_only() -> Iterator[None]:
 
 async def live(kind: Kind, seed: int) -> World:
     """Live through a history and check it; return the world at its end."""
-    world = World(seed)
+    world = World(seed, is_queued=kind.is_queued)
     watcher = Watcher(world, is_undisturbed=kind.is_undisturbed)
-    kubelets = asyncio.create_task(world.run_kubelets())
+    others = (world.run_kubelets(), world.run_garbage_collector(), world.run_kueue())
+    tasks = [asyncio.create_task(each) for each in others]
     try:
         await world.operator.start()
         world.create_job(kind.spec(world.random))
@@ -96,8 +110,9 @@ async def live(kind: Kind, seed: int) -> World:
         error.add_note("\n".join([f"seed {seed}", *trace]))
         raise
     finally:
-        kubelets.cancel()
-        await world.operator.stop()
+        for task in tasks:
+            task.cancel()
+        await world.stop_operators()
     return world
 
 
@@ -121,7 +136,6 @@ def test_no_succeeded_index_is_run_again_while_the_operator_runs(seed: int) -> N
 
 
 @HISTORIES
-@example(34)  # The Service is deleted while the job becomes Running.
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_plain_tasks(seed: int) -> None:
     virtual_time.run(live(PLAIN, seed))
@@ -137,6 +151,18 @@ def test_nothing_is_left_to_do_for_groups_and_rules(seed: int) -> None:
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_coordinated_jobs(seed: int) -> None:
     virtual_time.run(live(COORDINATED, seed))
+
+
+@HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_elastic_jobs(seed: int) -> None:
+    virtual_time.run(live(ELASTIC, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_jobs_with_a_queue(seed: int) -> None:
+    virtual_time.run(live(QUEUED, seed))
 
 
 @LARGE_HISTORIES

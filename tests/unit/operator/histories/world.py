@@ -7,12 +7,15 @@ from collections.abc import Callable
 from random import Random
 
 from di_api.names import API_VERSION, KIND
+from di_api.queued import is_suspended_by_queue
 from di_api.timestamps import format_time
 from di_kube.resources import DIJOBS, PODS
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE, RESOURCES, WatchedApi, copied
+from tests.unit.operator.histories.garbage import collect_garbage
 from tests.unit.operator.histories.operator import Operator
+from tests.unit.operator.histories.queue import OF_QUEUE, admit_some, create_flavor
 from tests.unit.operator.virtual_time import VirtualClock
 
 JOB = "a"
@@ -25,10 +28,13 @@ class World:
     Attributes:
         random: decides what happens.
         trace: what happened, with its time.
+        is_queued: the job has a queue of Kueue.
         is_ending: programs of pods end well by themselves.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, is_queued: bool = False) -> None:
+        """`is_queued`: the job has a queue of Kueue."""
+        self.is_queued = is_queued
         self.random = Random(seed)
         self.clock = VirtualClock()
         self.api = WatchedApi(self.clock, Random(f"{seed} watches"))
@@ -38,7 +44,12 @@ class World:
         self.is_ending = False
         self._of_operator = Random(f"{seed} operator")
         self._of_kubelets = Random(f"{seed} kubelets")
+        self._of_kueue = Random(f"{seed} Kueue")
+        self._of_garbage = Random(f"{seed} garbage collector")
+        if is_queued:
+            create_flavor(self.api)
         self.operator = self._new_operator()
+        self._former: list[Operator] = []
 
     @property
     def job(self) -> Object | None:
@@ -60,7 +71,10 @@ class World:
         self.trace.append((self.clock.monotonic(), text))
 
     def create_job(self, spec: Object) -> None:
-        metadata = {"name": JOB, "generation": 1}
+        metadata: Object = {"name": JOB, "generation": 1}
+        if self.is_queued:
+            metadata |= OF_QUEUE
+            spec = {**spec, "suspend": True}
         body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
         self.api.put(DIJOBS, NAMESPACE, body)
 
@@ -69,7 +83,6 @@ class World:
         job = self.job
         assert job is not None
         job["spec"] |= fields
-        job["metadata"]["generation"] += 1
         self.api.put(DIJOBS, NAMESPACE, job)
 
     def edit(self, kind: str, change: Callable[[Object], None]) -> None:
@@ -90,6 +103,31 @@ class World:
         container = {"name": "di-container", "state": {"terminated": ended}}
         self.set_status(pod, phase=phase, containerStatuses=[container])
 
+    def delete_job(self, finalizer: str | None) -> None:
+        """Delete the job: with a finalizer it goes after its objects, or leaves them."""
+        if finalizer is None:
+            self.api.request_deletion(KIND, JOB)
+            return
+        job = self.job
+        assert job is not None
+        job["metadata"] |= {
+            "finalizers": [finalizer],
+            "deletionTimestamp": format_time(self.clock.now()),
+        }
+        self.api.put(DIJOBS, NAMESPACE, job)
+
+    async def change_leader(self) -> None:
+        """Start another replica, which leads while the present one still believes that it does."""
+        former, self.operator = self.operator, self._new_operator()
+        self._former.append(former)
+        await self.operator.start()
+        await asyncio.sleep(self.random.choice([0.0, 0.3, 2.0, 6.0]))
+        await former.stop()
+
+    async def stop_operators(self) -> None:
+        for operator in (*self._former, self.operator):
+            await operator.stop()
+
     async def restart_operator(self) -> None:
         await self.operator.stop()
         await asyncio.sleep(self.random.choice([0.0, 0.1, 2.0]))
@@ -99,10 +137,24 @@ class World:
     def calm_down(self) -> None:
         """Remove all that keeps the job from going on."""
         self.api.before = lambda verb, kind, name: None
+        self.api.journey = lambda: None
         self.api.remove_finalizers()
+        self._remove_orphans()
         job = self.job
-        if job is not None and job["spec"].get("suspend"):
+        if job is not None and job["spec"].get("suspend") and not is_suspended_by_queue(job):
             self.edit_job(suspend=False)
+
+    async def run_garbage_collector(self) -> None:
+        """Do what the garbage collector does, until cancelled."""
+        while True:
+            await asyncio.sleep(self._of_garbage.choice([0.05, 0.3, 2.0]))
+            collect_garbage(self.api)
+
+    async def run_kueue(self) -> None:
+        """Admit Workloads, until cancelled."""
+        while True:
+            await asyncio.sleep(self._of_kueue.choice([0.05, 0.3, 2.0]))
+            admit_some(self.api, self.clock, self._of_kueue)
 
     async def run_kubelets(self) -> None:
         """Start and end the programs of pods, until cancelled."""
@@ -123,6 +175,17 @@ class World:
                 elif is_terminating and not metadata.get("finalizers") and chance < 0.5:
                     self._confirm_end(pod)
 
+    def _remove_orphans(self) -> None:
+        """Remove objects without an owner, whose names the job needs."""
+        for kind, namespace, name in list(self.api.objects):
+            if (
+                namespace
+                and kind != KIND
+                and not self.api.stored(kind)[name]["metadata"].get("ownerReferences")
+            ):
+                self.note(f"{kind} {name} is an orphan")
+                self.api.request_deletion(kind, name)
+
     def _confirm_end(self, pod: Object) -> None:
         """Delete a pod that has ended, without any grace period left."""
         pod = copied(pod)
@@ -131,7 +194,13 @@ class World:
         self.api.remove(PODS.kind, pod["metadata"]["name"])
 
     def _new_operator(self) -> Operator:
-        return Operator(self.api, self.clock, self._of_operator, self._follow_event)
+        return Operator(
+            self.api,
+            self.clock,
+            self._of_operator,
+            self._follow_event,
+            follows_kueue=self.is_queued,
+        )
 
     def _follow_event(self, event: JobEvent) -> None:
         self.events.append(event)
