@@ -1,5 +1,6 @@
 """Settings of the property tests, and what is kept of tests that fail."""
 
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
@@ -18,5 +19,14 @@ settings.register_profile(
 )
 # `make test-all` sets it (tools/lanes/__main__.py).
 settings.load_profile(os.environ.get("DI_HYPOTHESIS_PROFILE", "di"))
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what exists before the first test from the cyclic collector: each full collection
+    would look through the modules and all tests.
+    """
+    gc.collect()
+    gc.freeze()
+
 
 pytest_plugins = ["tests.failures.plugin"]

@@ -405,7 +405,6 @@ def collector_as_before() -> Iterator[None]:
     before = gc.get_threshold()
     yield
     gc.set_threshold(*before)
-    gc.unfreeze()
 
 
 @pytest.mark.parametrize("names", [BUSY, IDLE], ids=["busy", "idle"])
