@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from di_api.indexes.replicas import indexes as replica_indexes
@@ -13,11 +14,19 @@ from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster.informer_state import transform_job, transform_pod
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
 from di_operator.lifecycle.decide import decide
+from di_operator.lifecycle.needs import needs
 from di_operator.lifecycle.observed.completed import read_completed
 from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SpecCache
+from di_operator.lifecycle.policies.scheduling_objects import object_key
 from di_operator.lifecycle.read import read_snapshot
-from di_operator.lifecycle.vocabulary.actions import Action, Create, DryRun, Replace
+from di_operator.lifecycle.vocabulary.actions import (
+    Action,
+    Create,
+    CreateSchedulingObject,
+    DryRun,
+    Replace,
+)
 from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.reasons import Problem
 from tests.unit.operator.fake_api import Object
@@ -56,13 +65,25 @@ def left_to_do(world: World) -> str:
         kueue=_kueue(world),
     )
     snapshot = read_snapshot(dict(transform_job(job)), sources, read=SpecCache(size=4).examine)
+    if needed := needs(snapshot, world.clock.now(), SETTINGS).scheduling_objects:
+        stored = {
+            object_key(resource, name): world.api.stored(resource.kind).get(name)
+            for resource, name in needed
+        }
+        found = {key: body for key, body in stored.items() if body is not None}
+        snapshot = replace(snapshot, scheduling_objects=found)
     decision = decide(snapshot, world.clock.now(), SETTINGS)
-    actions = (*decision.actions, *decision.late_actions)
-    found = [*map(_described, actions)]
-    found += [f"event {event.reason}" for event in decision.events]
+    # Only a resync shows that an object for schedulers is gone.
+    actions = [
+        action
+        for action in (*decision.actions, *decision.late_actions)
+        if not isinstance(action, CreateSchedulingObject)
+    ]
+    left = [*map(_described, actions)]
+    left += [f"event {event.reason}" for event in decision.events]
     if decision.status is not None:
-        found += _differences(job.get("status") or {}, decision.status)
-    return "; ".join(found)
+        left += _differences(job.get("status") or {}, decision.status)
+    return "; ".join(left)
 
 
 def _kueue(world: World) -> Kueue:
