@@ -110,6 +110,16 @@ def test_an_unlimited_task_with_rare_failures_runs_on() -> None:
     assert failing_every(2000, for_seconds=30_000).phase != "Failed"
 
 
+def test_a_replica_is_up_again_once_it_has_run_for_as_long_as_its_back_off() -> None:
+    cluster = running(task("collector", backoffLimit="Unlimited"))
+    cluster.fail("x-collector-0").wait(0).run().fail("x-collector-0").wait(0).wait(11)
+    cluster.run().settle()
+    assert cluster.condition("BelowMinimum")["status"] == "True"
+    assert left(cluster) < 60
+    cluster.wait(left(cluster))
+    assert cluster.condition("BelowMinimum")["status"] == "False"
+
+
 def test_restarts_do_not_reset_the_pending_timeout() -> None:
     cluster = pending(task("learner"), backoffLimit=100)
     for _ in range(6):

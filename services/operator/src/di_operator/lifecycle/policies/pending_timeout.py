@@ -22,7 +22,7 @@ from di_api.spec import Task
 from di_operator.lifecycle.failure.restart_delay import pause_of
 from di_operator.lifecycle.observed.placement import is_placed
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
-from di_operator.lifecycle.observed.verdict import Verdict, count_of
+from di_operator.lifecycle.observed.verdict import Verdict, count_of, earliest
 from di_operator.lifecycle.policies.blocked_pods import describe_blocked
 from di_operator.lifecycle.policies.dependencies import waiting_tasks
 from di_operator.lifecycle.policy import NOTHING, Policy, Report
@@ -148,10 +148,25 @@ def _short_of(
 
 
 def _is_unsteady(snapshot: Snapshot, slot: Slot, now: datetime) -> bool:
+    return _until_steady(snapshot, slot, now) > 0
+
+
+def _until_steady(snapshot: Snapshot, slot: Slot, now: datetime) -> float:
+    """Return the seconds until a replica that failed counts as up if it runs; 0 or less: now."""
     record = snapshot.status.ledger.record(slot.task.name, slot.key)
     if record.last_failure is None:
-        return False
-    return (now - record.last_failure).total_seconds() < 2 * pause_of(record)
+        return 0.0
+    return 2 * pause_of(record) - (now - record.last_failure).total_seconds()
+
+
+def _due(snapshot: Snapshot, now: datetime) -> float | None:
+    """Return the seconds until the timeout, or until the condition BelowMinimum has to change."""
+    left = pending_time_left(snapshot, now)
+    if left is None or _shortfall(snapshot, now) is None:
+        return left
+    ready = {pod.name for pod in snapshot.ready}
+    waits = (_until_steady(snapshot, slot, now) for slot in snapshot.slots if slot.name in ready)
+    return earliest(left, *(wait for wait in waits if wait > 0))
 
 
 def _waits_for_nodes(snapshot: Snapshot) -> bool:
@@ -180,4 +195,4 @@ def _why(snapshot: Snapshot, now: datetime) -> str:
     return str(said["message"])
 
 
-PENDING_TIMEOUT: Final = Policy(judge=judge_pending, report=report_minimum, due=pending_time_left)
+PENDING_TIMEOUT: Final = Policy(judge=judge_pending, report=report_minimum, due=_due)
