@@ -18,6 +18,7 @@ from di_kube.cache import ADDED, BOOKMARK, DELETED, MODIFIED
 from di_kube.errors import Unavailable
 from di_kube.pages import Version
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
+from di_kube.selectors import read_label_selector
 from di_operator.builders.disruption_budget import BUDGETS
 from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.virtual_time import VirtualClock
@@ -149,9 +150,9 @@ class WatchedApi(FakeApi):
             return self.put(RESOURCES[kind], NAMESPACE, body)
         return self.remove(kind, name)
 
-    def remove(self, kind: str, name: str) -> Object:
+    def remove(self, kind: str, name: str, namespace: str = NAMESPACE) -> Object:
         """Remove an object. What it owns is left to the garbage collector."""
-        old = self.objects.pop((kind, NAMESPACE, name))
+        old = self.objects.pop((kind, namespace, name))
         self._record(kind, old, None)
         return copied(old)
 
@@ -344,11 +345,8 @@ class WatchedApi(FakeApi):
 
 
 def is_selected(body: Object | None, selector: str) -> bool:
-    """Return whether an object exists and has the label of a selector `key=value`; "": any."""
-    if body is None or not selector:
-        return body is not None
-    key, _, value = selector.partition("=")
-    return (body["metadata"].get("labels") or {}).get(key) == value
+    """Return whether an object exists and has the labels of a selector; "": any."""
+    return body is not None and read_label_selector(selector)(body)
 
 
 async def _travel(request: Coroutine[Any, Any, T], journey: Journey) -> T:

@@ -31,6 +31,7 @@ from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.reasons import Problem
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import is_selected
+from tests.unit.operator.histories.nodes import crowded
 from tests.unit.operator.histories.operator import CONFIG
 from tests.unit.operator.histories.queue import pods_with_quota
 from tests.unit.operator.histories.world import JOB, World
@@ -63,6 +64,7 @@ def left_to_do(world: World) -> str:
         services=services,
         configmaps=map(transform_configmap, configmaps),
         kueue=_kueue(world),
+        **world.operator.known(job),
     )
     snapshot = read_snapshot(dict(transform_job(job)), sources, read=SpecCache(size=4).examine)
     if needed := needs(snapshot, world.clock.now(), SETTINGS).scheduling_objects:
@@ -203,7 +205,7 @@ class Watcher:
         was = ((old or {}).get("status") or {}).get("phase")
         if status.get("phase") != "Succeeded" or was == "Succeeded":
             return
-        if "failurePolicy" in spec or "successPolicy" in spec:
+        if spec.get("preemptible") or "failurePolicy" in spec or "successPolicy" in spec:
             return
         if any("onCompletion" in task for task in tasks.values()):
             return
@@ -240,6 +242,8 @@ class Watcher:
         """Check that nothing is left to do, and that the operator has reported no defect."""
         if left := left_to_do(self._world):
             self.blame(f"left to do at {self._world.clock.monotonic():.3f}: {left}")
+        for node in crowded(self._world.api) if self._world.is_allocated else ():
+            self.blame(f"node {node} has too many pods")
         for event in self._world.events:
             if event.reason is Problem.RECONCILE_FAILED:
                 self.blame(f"the operator failed: {event.message}")
@@ -265,6 +269,10 @@ def _shown(body: Object) -> dict[str, Any]:
     fields = {key: metadata[key] for key in shown if key in metadata}
     if fields.get("labels"):
         fields["labels"] = [*fields["labels"]]
+    if body.get("kind") == "Node" or "allocatable" in status:
+        fields["spec"] = body.get("spec")
+    if status.get("placement"):
+        fields["placement"] = status["placement"]
     if admission := status.get("admission"):
         fields["quota"] = {each["name"]: each["count"] for each in admission["podSetAssignments"]}
     if body.get("kind") == "Workload":

@@ -6,6 +6,7 @@ from copy import deepcopy
 from random import Random
 from typing import Any, Final
 
+from tests.unit.allocator.objects import SLOT
 from tests.unit.lifecycle.cluster_model import task
 from tests.unit.operator.fake_api import Object
 
@@ -80,6 +81,25 @@ def elastic(random: Random) -> Object:
     if random.random() < 0.3:
         spec["failurePolicy"] = {"rules": [{"tasks": ["w"], "action": "RestartTask"}]}
     return spec
+
+
+def preemptible(random: Random) -> Object:
+    """A job of which the allocator decides how many replicas it has, and where."""
+    container = {"name": "di-container", "image": "x", "resources": {"limits": {SLOT: "1"}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    sizes = {"type": "learner", "minReplicas": 1, "maxReplicas": 5, "template": template}
+    tasks = [{**task("w", random.randrange(1, 5)), **sizes}]
+    if random.random() < 0.5:
+        tasks.append({**task("v", random.randrange(1, 4)), **sizes, "type": "collector"})
+    spec: Object = {"tasks": tasks, "backoffLimit": 80, "preemptible": True}
+    if random.random() < 0.3:
+        spec["scheduling"] = {"gang": True}
+    return spec
+
+
+def with_queue(random: Random) -> Object:
+    """A job of any type."""
+    return random.choice([elastic, elastic, of_groups, coordinated])(random)
 
 
 def of_many_pods(random: Random) -> Object:

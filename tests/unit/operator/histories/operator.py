@@ -16,18 +16,19 @@ from typing_extensions import override
 
 from di_kube.errors import ApiError
 from di_operator.cluster.event_recorder import EventRecorder
-from di_operator.config import load_config
+from di_operator.config import Config, load_config
 from di_operator.leadership.election import SoleReplica
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.metrics.metrics import Metrics
 from di_operator.process.lease_state import Loss
-from di_operator.wiring import Base, beside, controller, observe, reading
+from di_operator.wiring import Base, beside, controller, duties, observe, reading
 from di_service.tracing import tracing
 from tests.unit.operator.histories.api import WatchedApi
 from tests.unit.operator.virtual_time import VirtualClock
 
 CONFIG = load_config((), {"DI_OPERATOR_NAMESPACE": "di-system"}, random_identity=lambda: "operator")
-"""The configuration without Kueue."""
+OF_ALLOCATOR = ("pod trials", "watch nodes", "watch other pods", "watch quotas", "allocator")
+"""Duties of the leader without which preemptible jobs get no nodes."""
 METRICS = Metrics()
 TRACING = tracing(None, service="di-operator", ratio=0.0)
 
@@ -69,13 +70,12 @@ class Operator:
         clock: VirtualClock,
         random: Random,
         on_event: Callable[[JobEvent], None],
-        *,
-        follows_kueue: bool,
+        config: Config,
     ) -> None:
         self._loss = Loss()
         self._clock = clock
         base = Base(
-            config=replace(CONFIG, kueue=follows_kueue),
+            config=config,
             client=api,  # type: ignore[arg-type]  # the part of the client it uses
             clock=clock,
             rng=random,
@@ -89,20 +89,38 @@ class Operator:
         )
         seen = replace(seen, recorder=events)
         others = beside(base, seen)
+        read = reading(base, seen, others)
         self._seen = seen
-        self._controller = controller(base, seen, others, reading(base, seen, others), TRACING)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._scheduler = others.scheduler
+        self._controller = controller(base, seen, others, read, TRACING)
+        found = duties(base, seen, others, read) if config.policy is not None else {}
+        self._duties = [duty for name, duty in found.items() if name in OF_ALLOCATOR]
+        self._tasks: list[asyncio.Future[None]] = []
 
     async def start(self) -> None:
         """Fill the caches and start to decide."""
         caches = self._seen.caches.values()
-        self._tasks = [asyncio.create_task(cache.run()) for cache in caches]
+        self._tasks = [asyncio.ensure_future(cache.run()) for cache in caches]
         for cache in caches:
             await cache.synced.wait()
         self._tasks += [
             asyncio.create_task(self._seen.kueue.run()),
             asyncio.create_task(self._controller.run()),
+            *(asyncio.ensure_future(duty()) for duty in self._duties),
         ]
+
+    def known(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the allocator knows beside the API server, as fields of `Sources`."""
+        scheduler = self._scheduler
+        if scheduler is None:
+            return {}
+        return {
+            "grant": scheduler.grant(job),
+            "nodes": scheduler.node_names(),
+            "largest_node_memory": scheduler.largest_node_memory(),
+            "could_run": lambda: scheduler.could_run(job),
+            "trial": self._seen.trials.known(job),
+        }
 
     async def poll(self) -> None:
         """Compare the caches with the API server and reconcile all jobs, as every minute."""

@@ -13,6 +13,7 @@ from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import FINALIZER, NAMESPACE, Journey, copied
 from tests.unit.operator.histories.garbage import FOREGROUND, ORPHAN
 from tests.unit.operator.histories.jobs import COLLECTORS, requested
+from tests.unit.operator.histories.nodes import NAMES, add_nodes, cordon, lose
 from tests.unit.operator.histories.queue import is_admitted, set_conditions
 from tests.unit.operator.histories.world import READY, World
 
@@ -96,8 +97,12 @@ def remove_labels_of_services(world: World) -> None:
 
 
 def scale(world: World) -> None:
+    """Change the replicas of a task, or those that a coordinator requests."""
     job = world.job
     assert job is not None
+    if "coordinated" in job["spec"]:
+        request_replicas(world)
+        return
     tasks = job["spec"]["tasks"]
     world.random.choice(tasks)["replicas"] = world.random.randrange(1, 5)
     world.edit_job(tasks=tasks)
@@ -228,10 +233,9 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     "Service gets a finalizer": lambda world: world.edit("Service", _add_finalizer),
     "Service is edited": edit_services,
     "ConfigMap is deleted": lambda world: delete_all(world, "ConfigMap"),
-    "task is scaled": scale,
+    "replicas are changed": scale,
     "replica leaves by name": name_leaving,
     "restart is requested": request_restart,
-    "coordinator requests replicas": request_replicas,
     "job is suspended or resumed": suspend_or_resume,
     "backoffLimit is edited": lambda world: world.edit_job(
         backoffLimit=world.random.randrange(50, 99)
@@ -246,6 +250,9 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     "operator restarts": restart_operator,
     "another replica leads": lambda world: world.change_leader(),
     "Kueue evicts": evict,
+    "node is cordoned": lambda world: cordon(world.api, world.random.choice(NAMES)),
+    "node is lost": lambda world: lose(world.api, world.random.choice(NAMES)),
+    "nodes are added": lambda world: add_nodes(world.api),
     "Workload is deleted": lambda world: delete_all(world, "Workload"),
     "operator polls": lambda world: world.operator.poll(),
     "job is replaced": replace_job,

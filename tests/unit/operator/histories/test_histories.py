@@ -50,24 +50,32 @@ class Kind:
     steps: Sequence[str]
     is_undisturbed: bool = False
     is_queued: bool = False
+    is_allocated: bool = False
 
 
 UNDISTURBED: Final = Kind(spec=jobs.of_plain_tasks, steps=MILD, is_undisturbed=True)
 PLAIN: Final = Kind(
-    spec=jobs.of_plain_tasks, steps=(*ANY, "task is scaled", "task is scaled", "TTL is edited")
+    spec=jobs.of_plain_tasks,
+    steps=(*ANY, "replicas are changed", "replicas are changed", "TTL is edited"),
 )
-GROUPS: Final = Kind(spec=jobs.of_groups, steps=(*ANY, "task is scaled"))
-COORDINATED: Final = Kind(
-    spec=jobs.coordinated, steps=(*ANY, *("coordinator requests replicas",) * 4)
-)
+GROUPS: Final = Kind(spec=jobs.of_groups, steps=(*ANY, "replicas are changed"))
+COORDINATED: Final = Kind(spec=jobs.coordinated, steps=(*ANY, *("replicas are changed",) * 4))
 ELASTIC: Final = Kind(
     spec=jobs.elastic,
-    steps=(*ANY, *("task is scaled",) * 2, "replica leaves by name", "restart is requested"),
+    steps=(*ANY, *("replicas are changed",) * 2, "replica leaves by name", "restart is requested"),
 )
 QUEUED: Final = Kind(
-    spec=jobs.elastic,
-    steps=(*ANY, *("Kueue evicts", "task is scaled") * 3, "Workload is deleted"),
+    spec=jobs.with_queue,
+    steps=(*ANY, *("Kueue evicts", "replicas are changed") * 3, "Workload is deleted"),
     is_queued=True,
+)
+ALLOCATED: Final = Kind(
+    spec=jobs.preemptible,
+    steps=(
+        *(*ANY, "replicas are changed", "replicas are changed"),
+        *("node is cordoned", "node is lost", "node is lost", "nodes are added"),
+    ),
+    is_allocated=True,
 )
 MANY_PODS: Final = Kind(spec=jobs.of_many_pods, steps=ANY)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -91,7 +99,7 @@ def errors_only() -> Iterator[None]:
 
 async def live(kind: Kind, seed: int) -> World:
     """Live through a history and check it; return the world at its end."""
-    world = World(seed, is_queued=kind.is_queued)
+    world = World(seed, is_queued=kind.is_queued, is_allocated=kind.is_allocated)
     watcher = Watcher(world, is_undisturbed=kind.is_undisturbed)
     others = (world.run_kubelets(), world.run_garbage_collector(), world.run_kueue())
     tasks = [asyncio.create_task(each) for each in others]
@@ -163,6 +171,12 @@ def test_nothing_is_left_to_do_for_elastic_jobs(seed: int) -> None:
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_jobs_with_a_queue(seed: int) -> None:
     virtual_time.run(live(QUEUED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_preemptible_jobs(seed: int) -> None:
+    virtual_time.run(live(ALLOCATED, seed))
 
 
 @LARGE_HISTORIES

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from di_api.names import API_VERSION, KIND
 from di_api.queued import is_suspended_by_queue
 from di_api.timestamps import format_time
 from di_kube.resources import DIJOBS, PODS
+from di_operator.builders.pinning import Binding
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE, RESOURCES, WatchedApi, copied
 from tests.unit.operator.histories.garbage import collect_garbage
-from tests.unit.operator.histories.operator import Operator
+from tests.unit.operator.histories.nodes import add_nodes
+from tests.unit.operator.histories.operator import CONFIG, Operator
 from tests.unit.operator.histories.queue import OF_QUEUE, admit_some, create_flavor
 from tests.unit.operator.virtual_time import VirtualClock
 
@@ -29,12 +32,17 @@ class World:
         random: decides what happens.
         trace: what happened, with its time.
         is_queued: the job has a queue of Kueue.
+        is_allocated: the allocator places the job.
         is_ending: programs of pods end well by themselves.
     """
 
-    def __init__(self, seed: int, *, is_queued: bool = False) -> None:
-        """`is_queued`: the job has a queue of Kueue."""
+    def __init__(self, seed: int, *, is_queued: bool = False, is_allocated: bool = False) -> None:
+        """`is_queued`: the job has a queue of Kueue; `is_allocated`: the allocator places it."""
         self.is_queued = is_queued
+        self.is_allocated = is_allocated
+        self._config = replace(CONFIG, kueue=is_queued)
+        if is_allocated:
+            self._config = replace(CONFIG, policy="fit", binding=Binding.DIRECT)
         self.random = Random(seed)
         self.clock = VirtualClock()
         self.api = WatchedApi(self.clock, Random(f"{seed} watches"))
@@ -48,6 +56,8 @@ class World:
         self._of_garbage = Random(f"{seed} garbage collector")
         if is_queued:
             create_flavor(self.api)
+        if is_allocated:
+            add_nodes(self.api)
         self.operator = self._new_operator()
         self._former: list[Operator] = []
 
@@ -71,7 +81,8 @@ class World:
         self.trace.append((self.clock.monotonic(), text))
 
     def create_job(self, spec: Object) -> None:
-        metadata: Object = {"name": JOB, "generation": 1}
+        created = format_time(self.clock.now())
+        metadata: Object = {"name": JOB, "generation": 1, "creationTimestamp": created}
         if self.is_queued:
             metadata |= OF_QUEUE
             spec = {**spec, "suspend": True}
@@ -140,6 +151,8 @@ class World:
         self.api.journey = lambda: None
         self.api.remove_finalizers()
         self._remove_orphans()
+        if self.is_allocated:
+            add_nodes(self.api)
         job = self.job
         if job is not None and job["spec"].get("suspend") and not is_suspended_by_queue(job):
             self.edit_job(suspend=False)
@@ -194,13 +207,7 @@ class World:
         self.api.remove(PODS.kind, pod["metadata"]["name"])
 
     def _new_operator(self) -> Operator:
-        return Operator(
-            self.api,
-            self.clock,
-            self._of_operator,
-            self._follow_event,
-            follows_kueue=self.is_queued,
-        )
+        return Operator(self.api, self.clock, self._of_operator, self._follow_event, self._config)
 
     def _follow_event(self, event: JobEvent) -> None:
         self.events.append(event)
