@@ -97,17 +97,25 @@ class Operator:
         self._duties = [duty for name, duty in found.items() if name in OF_ALLOCATOR]
         self._tasks: list[asyncio.Future[None]] = []
 
-    async def start(self) -> None:
-        """Fill the caches and start to decide."""
+    async def stand_by(self) -> None:
+        """Fill the caches, and follow the cluster from then on."""
         caches = self._seen.caches.values()
         self._tasks = [asyncio.ensure_future(cache.run()) for cache in caches]
         for cache in caches:
             await cache.synced.wait()
+
+    def lead(self) -> None:
+        """Start to decide, after another read of everything."""
         self._tasks += [
-            asyncio.create_task(self._seen.kueue.run()),
-            asyncio.create_task(self._controller.run()),
+            asyncio.ensure_future(self._seen.kueue.run()),
+            asyncio.ensure_future(self._work()),
             *(asyncio.ensure_future(duty()) for duty in self._duties),
         ]
+
+    async def start(self) -> None:
+        """Fill the caches and start to decide."""
+        await self.stand_by()
+        self.lead()
 
     def known(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what the allocator knows beside the API server, as fields of `Sources`."""
@@ -124,12 +132,25 @@ class Operator:
 
     async def poll(self) -> None:
         """Compare the caches with the API server and reconcile all jobs, as every minute."""
-        hidden = self._seen.informers.hidden
-        with suppress(ApiError):
-            caches = (*self._seen.caches.values(), self._seen.kueue)
-            await asyncio.gather(*(each.relist() for each in caches))
-            self._seen.informers.reveal(hidden)
+        await self._compare()
         self._seen.informers.resync(self._clock.now())
+
+    async def _work(self) -> None:
+        while not await self._compare():
+            await asyncio.sleep(1.0)
+        self._seen.informers.wake_all()
+        await self._controller.run()
+
+    async def _compare(self) -> bool:
+        """Read everything; return False if a read failed."""
+        hidden = self._seen.informers.hidden
+        caches = (*self._seen.caches.values(), self._seen.kueue)
+        try:
+            await asyncio.gather(*(each.relist() for each in caches))
+        except ApiError:
+            return False
+        self._seen.informers.reveal(hidden)
+        return True
 
     async def stop(self) -> None:
         """End as by SIGKILL: requests that are under way may or may not arrive."""

@@ -17,6 +17,7 @@ from tests.unit.operator.histories.nodes import NAMES, add_nodes, cordon, lose
 from tests.unit.operator.histories.queue import is_admitted, set_conditions
 from tests.unit.operator.histories.world import READY, World
 
+DISRUPTED: Final = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
 SECONDS: Final = (0.1, 1.0, 5.0)
 """The longest times that a request takes to the API server."""
 
@@ -65,6 +66,21 @@ def end_and_delete(world: World, pod: str) -> None:
     """Delete a pod by force in the moment in which its program ends."""
     end_pod(world, pod, 0)
     world.api.request_deletion(PODS.kind, pod, 0)
+
+
+def evict_pod(world: World, pod: str) -> None:
+    """End a pod as the kubelet of a node without memory does."""
+    if world.pods[pod]["status"]["phase"] == "Running":
+        world.set_status(pod, phase="Failed", reason="Evicted", conditions=[DISRUPTED])
+
+
+def preempt_pod(world: World, pod: str) -> None:
+    """Delete a pod as the scheduler does for one of a higher priority."""
+    status = world.pods[pod]["status"]
+    if status["phase"] in ("Pending", "Running"):
+        kept = [each for each in status.get("conditions", ()) if each != DISRUPTED]
+        world.set_status(pod, **{**status, "conditions": [*kept, DISRUPTED]})
+        world.api.request_deletion(PODS.kind, pod)
 
 
 def make_unready(world: World, pod: str) -> None:
@@ -215,6 +231,8 @@ OF_PODS: Final[Mapping[str, Callable[[World, str], None]]] = {
     "pod gets a finalizer": hold_pod,
     "pod is annotated": annotate_pod,
     "pod succeeds and is deleted by force": end_and_delete,
+    "pod is evicted": evict_pod,
+    "pod is preempted": preempt_pod,
     "pod loses its labels": remove_labels,
     "pod loses all labels": remove_all_labels,
     "pod becomes unready": make_unready,
@@ -240,6 +258,7 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     "backoffLimit is edited": lambda world: world.edit_job(
         backoffLimit=world.random.randrange(50, 99)
     ),
+    "spec becomes unreadable": lambda world: world.edit_job(backoffLimit="many"),
     "TTL is edited": lambda world: world.edit_job(
         ttlSecondsAfterFinished=world.random.choice([0, 5, 20])
     ),

@@ -35,9 +35,10 @@ MILD: Final = (
 """Steps after which no index that succeeded is run again."""
 ANY: Final = (
     *MILD,
-    *("pod fails", "pod succeeds and is deleted by force"),
+    *("pod fails", "pod is evicted", "pod is preempted", "pod succeeds and is deleted by force"),
     *("pod loses its labels", "pod loses all labels", "Service loses its labels"),
     *("Service gets a finalizer", "another replica leads", "job is replaced"),
+    *("spec becomes unreadable",),
     *("requests fail", "requests take long", "watches are cut", "operator restarts"),
 )
 

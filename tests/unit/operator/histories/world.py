@@ -131,7 +131,9 @@ class World:
         """Start another replica, which leads while the present one still believes that it does."""
         former, self.operator = self.operator, self._new_operator()
         self._former.append(former)
-        await self.operator.start()
+        await self.operator.stand_by()
+        await asyncio.sleep(self.random.choice([0.0, 0.0, 5.0]))
+        self.operator.lead()
         await asyncio.sleep(self.random.choice([0.0, 0.3, 2.0, 6.0]))
         await former.stop()
 
@@ -154,6 +156,8 @@ class World:
         if self.is_allocated:
             add_nodes(self.api)
         job = self.job
+        if job is not None and job["spec"]["backoffLimit"] == "many":
+            self.edit_job(backoffLimit=90)
         if job is not None and job["spec"].get("suspend") and not is_suspended_by_queue(job):
             self.edit_job(suspend=False)
 
