@@ -92,6 +92,8 @@ class WatchedApi(FakeApi):
 
     Attributes:
         journey: returns how the next request travels; None: its response arrives at once.
+        losing: the share of events that watches lose without a sign of it.
+        has_lost: whether they have lost any.
         lag: the most seconds by which a watch is behind.
         follow: called with (kind, old, new) after each change.
     """
@@ -99,6 +101,8 @@ class WatchedApi(FakeApi):
     def __init__(self, clock: VirtualClock, random: Random) -> None:
         super().__init__()
         self.lag = 0.0
+        self.losing = 0.0
+        self.has_lost = False
         self.journey: Callable[[], Journey | None] = lambda: None
         self.follow: Callable[[str, Object | None, Object | None], None] = lambda *_: None
         self._clock = clock
@@ -286,7 +290,10 @@ class WatchedApi(FakeApi):
                 change = changes[position]
                 await asyncio.sleep(max(0.0, change.at - self._clock.monotonic()))
                 position += 1
-                if cuts == self._cuts and (event := change.event(selector)) is not None:
+                event = change.event(selector) if cuts == self._cuts else None
+                if event is not None and self.losing and self._random.random() < self.losing:
+                    self.has_lost = True
+                elif event is not None:
                     yield event
             if cuts != self._cuts:
                 raise Unavailable(kind=resource.kind, message="the stream was cut")

@@ -97,7 +97,7 @@ def preemptible(random: Random) -> Object:
     return spec
 
 
-def with_queue(random: Random) -> Object:
+def of_any_type(random: Random) -> Object:
     """A job of any type."""
     return random.choice([elastic, elastic, of_groups, coordinated])(random)
 

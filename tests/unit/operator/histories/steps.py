@@ -213,6 +213,11 @@ def evict(world: World) -> None:
         set_conditions(world.api, world.clock, world.random.choice(admitted), Evicted=True)
 
 
+def lose_events(world: World) -> None:
+    """Let watches lose a share of their events from now on, which only a poll finds out."""
+    world.api.losing = world.random.choice([0.1, 0.5])
+
+
 async def restart_operator(world: World) -> None:
     await world.restart_operator()
 
@@ -265,6 +270,7 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     "all goes well": lambda world: world.calm_down(),
     "requests fail": refuse_requests,
     "requests take long": delay_requests,
+    "watches lose events": lose_events,
     "watches are cut": lambda world: world.api.cut_watches(),
     "operator restarts": restart_operator,
     "another replica leads": lambda world: world.change_leader(),

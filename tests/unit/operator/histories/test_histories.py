@@ -66,7 +66,7 @@ ELASTIC: Final = Kind(
     steps=(*ANY, *("replicas are changed",) * 2, "replica leaves by name", "restart is requested"),
 )
 QUEUED: Final = Kind(
-    spec=jobs.with_queue,
+    spec=jobs.of_any_type,
     steps=(*ANY, *("Kueue evicts", "replicas are changed") * 3, "Workload is deleted"),
     is_queued=True,
 )
@@ -77,6 +77,10 @@ ALLOCATED: Final = Kind(
         *("node is cordoned", "node is lost", "node is lost", "nodes are added"),
     ),
     is_allocated=True,
+)
+LOSSY: Final = Kind(
+    spec=jobs.of_any_type,
+    steps=(*ANY, *("replicas are changed", "watches lose events") * 2),
 )
 MANY_PODS: Final = Kind(spec=jobs.of_many_pods, steps=ANY)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -130,6 +134,8 @@ async def _come_to_rest(world: World, watcher: Watcher) -> None:
     world.calm_down()
     await asyncio.sleep(1.0)
     world.calm_down()
+    if world.api.has_lost:
+        await world.operator.poll()
     await asyncio.sleep(world.random.choice([29.0, 45.0]))
     watcher.rest()
     world.note("the programs end")
@@ -178,6 +184,12 @@ def test_nothing_is_left_to_do_for_jobs_with_a_queue(seed: int) -> None:
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_preemptible_jobs(seed: int) -> None:
     virtual_time.run(live(ALLOCATED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_a_poll_finds_what_is_left_to_do_after_lost_events(seed: int) -> None:
+    virtual_time.run(live(LOSSY, seed))
 
 
 @LARGE_HISTORIES

@@ -151,6 +151,7 @@ class World:
         """Remove all that keeps the job from going on."""
         self.api.before = lambda verb, kind, name: None
         self.api.journey = lambda: None
+        self.api.losing = 0.0
         self.api.remove_finalizers()
         self._remove_orphans()
         if self.is_allocated:
