@@ -139,12 +139,12 @@ def request_restart(world: World) -> None:
     """Request new pods, of the job or of a task."""
     job = world.job
     assert job is not None
-    told = str(world.random.random())
+    value = str(world.random.random())
     if world.random.random() < 0.5:
-        world.edit_job(restartedAt=told)
+        world.edit_job(restartedAt=value)
         return
     tasks = job["spec"]["tasks"]
-    world.random.choice(tasks)["restartedAt"] = told
+    world.random.choice(tasks)["restartedAt"] = value
     world.edit_job(tasks=tasks)
 
 

@@ -117,6 +117,8 @@ async def live(kind: Kind, seed: int) -> World:
                 break
             await take(world, world.random.choice(kind.steps))
         await _come_to_rest(world, watcher)
+        for task in tasks:
+            assert not task.done(), f"a part of the cluster has ended: {task.exception()!r}"
         assert not watcher.faults, "\n".join(watcher.faults)
     except Exception as error:
         trace = (f"{at:10.3f}  {text}" for at, text in world.trace)
