@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import selectors
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -50,11 +51,18 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         with ThreadPoolExecutor(1) as pool:
             work = pool.submit(func, *args)
         # Not at once: what the thread has scheduled comes before its result.
-        if (error := work.exception()) is not None:
-            self.call_soon(future.set_exception, error)
-        else:
-            self.call_soon(future.set_result, work.result())
+        self.call_soon(_pass_on, work, future)
         return future
+
+
+def _pass_on(work: concurrent.futures.Future[T], future: asyncio.Future[T]) -> None:
+    """Pass a result or error on, unless the caller was cancelled meanwhile."""
+    if future.cancelled():
+        return
+    if (error := work.exception()) is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(work.result())
 
 
 class VirtualClock:

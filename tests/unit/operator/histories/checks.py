@@ -34,7 +34,7 @@ from tests.unit.operator.histories.api import is_selected
 from tests.unit.operator.histories.nodes import crowded
 from tests.unit.operator.histories.operator import CONFIG
 from tests.unit.operator.histories.queue import pods_with_quota
-from tests.unit.operator.histories.world import JOB, World
+from tests.unit.operator.histories.world import JOB, UNREADABLE, World
 
 SETTINGS: Final = Settings(
     service_domain=CONFIG.service_domain,
@@ -204,6 +204,9 @@ class Watcher:
                 yield f"index {index} of {name} counts as succeeded and did not succeed"
         was = ((old or {}).get("status") or {}).get("phase")
         if status.get("phase") != "Succeeded" or was == "Succeeded":
+            return
+        if spec["backoffLimit"] == UNREADABLE:
+            # How many replicas are wanted is then unknown: the job ends with the pods it has.
             return
         if spec.get("preemptible") or "failurePolicy" in spec or "successPolicy" in spec:
             return

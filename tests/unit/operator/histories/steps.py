@@ -15,7 +15,7 @@ from tests.unit.operator.histories.garbage import FOREGROUND, ORPHAN
 from tests.unit.operator.histories.jobs import COLLECTORS, requested
 from tests.unit.operator.histories.nodes import NAMES, add_nodes, cordon, lose
 from tests.unit.operator.histories.queue import is_admitted, set_conditions
-from tests.unit.operator.histories.world import READY, World
+from tests.unit.operator.histories.world import READY, UNREADABLE, World
 
 DISRUPTED: Final = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
 SECONDS: Final = (0.1, 1.0, 5.0)
@@ -263,7 +263,7 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     "backoffLimit is edited": lambda world: world.edit_job(
         backoffLimit=world.random.randrange(50, 99)
     ),
-    "spec becomes unreadable": lambda world: world.edit_job(backoffLimit="many"),
+    "spec becomes unreadable": lambda world: world.edit_job(backoffLimit=UNREADABLE),
     "TTL is edited": lambda world: world.edit_job(
         ttlSecondsAfterFinished=world.random.choice([0, 5, 20])
     ),

@@ -22,6 +22,8 @@ from tests.unit.operator.histories.queue import OF_QUEUE, admit_some, create_fla
 from tests.unit.operator.virtual_time import VirtualClock
 
 JOB = "a"
+UNREADABLE = "many"
+"""A backoffLimit that makes the spec unreadable."""
 READY = {"type": "Ready", "status": "True"}
 
 
@@ -157,7 +159,7 @@ class World:
         if self.is_allocated:
             add_nodes(self.api)
         job = self.job
-        if job is not None and job["spec"]["backoffLimit"] == "many":
+        if job is not None and job["spec"]["backoffLimit"] == UNREADABLE:
             self.edit_job(backoffLimit=90)
         if job is not None and job["spec"].get("suspend") and not is_suspended_by_queue(job):
             self.edit_job(suspend=False)
