@@ -27,7 +27,7 @@ from di_kube.resources import CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from di_kube.wire import APPLY_PATCH
 from tests.failures.clusters import running
 from tests.integration.known_state import KnownState, delete_jobs
-from tests.waiting import wait_until_async
+from tests.waiting import DEADLINE, wait_until_async
 
 ROOT = Path(__file__).resolve().parents[2]
 CRD_FILE = ROOT / "charts/di-orchestrator/files/dijobs-crd.yaml"
@@ -170,7 +170,7 @@ def named_namespace(config: KubeConfig, name: str) -> Iterator[str]:
 
 @asynccontextmanager
 async def _client(config: KubeConfig) -> AsyncIterator[KubeClient]:
-    async with KubeClient(config=config) as client:
+    async with KubeClient(config=config, timeout=DEADLINE, connect_timeout=DEADLINE) as client:
         yield client
 
 

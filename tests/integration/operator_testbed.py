@@ -343,7 +343,7 @@ def with_testbed(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 async def open_testbed(kube_config: KubeConfig, namespace: str) -> AsyncIterator[Testbed]:
     """A testbed in a namespace that is there: kubelet and watchers up, no operator yet."""
     async with (
-        KubeClient(config=kube_config) as client,
+        KubeClient(config=kube_config, timeout=DEADLINE, connect_timeout=DEADLINE) as client,
         FakeKubelet(client, namespace=namespace) as kubelet,
     ):
         testbed = Testbed(

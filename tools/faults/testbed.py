@@ -85,8 +85,8 @@ async def prepared(config: KubeConfig, folder: Path) -> AsyncIterator[Testbed]:
     """Stand on an API server that serves the CRD; leaves nothing running."""
     async with (
         # What is measured are the operators; the testbed itself waits for a busy API server.
-        KubeClient(config=config, timeout=_PATIENCE) as client,
-        KubeClient(config=config, connections=1) as heart,
+        KubeClient(config=config, timeout=_PATIENCE, connect_timeout=_PATIENCE) as client,
+        KubeClient(config=config, connections=1, connect_timeout=_PATIENCE) as heart,
         FakeKubelet(client, heart=heart, others=CHECKED_NODES) as kubelet,
     ):
         jobs = WatchCache(client, DIJOBS, clock=time.monotonic, rng=random.Random())

@@ -14,7 +14,7 @@ from di_api.wording import reason_of
 from di_kube import pages, wire
 from di_kube.config import KubeConfig
 from di_kube.errors import Gone
-from di_kube.http import Broken, Connections, Server, TooLarge
+from di_kube.http import Broken, Connections, NoConnection, Server, TooLarge
 from di_kube.pages import Decode, Version
 from di_kube.resources import Resource
 from di_kube.sockets import Sockets
@@ -22,7 +22,6 @@ from di_kube.streams import events, read_bounded
 from di_kube.verbs import Verbs
 from di_kube.wire import Object, Objects, Target
 
-_CONNECT_TIMEOUT = 5.0
 _LIST_ATTEMPTS = 3
 # Objects of a page that are transformed before other tasks run; a millisecond or two.
 _TRANSFORM_AT_ONCE = 100
@@ -39,8 +38,8 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
     """Client of one API server. Enter it as a context manager to open its connections.
 
     Every method raises one of `di_kube.errors`. `timeout` is the maximum time in seconds of a
-    request once it has a connection (default 10). No request is retried, because only the caller
-    knows whether that is safe.
+    request once it has a connection (default 10), and `connect_timeout` that for a connection. No
+    request is retried, because only the caller knows whether that is safe.
 
     `on_date` is called with the Date of every response that has one: the API server's clock.
 
@@ -54,11 +53,13 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
         config: KubeConfig,
         connections: int = 16,
         timeout: float = wire.DEFAULT_TIMEOUT,
+        connect_timeout: float = 5.0,
         on_date: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._config = config
         self._on_date = on_date
         self._timeout = timeout
+        self._connect_timeout = connect_timeout
         self._connections: Connections | None = None
         self._sockets = Sockets()
         # Waiting for a connection must not count against a request's timeout: of a thousand
@@ -217,7 +218,7 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
             async with connections.stream(
                 path,
                 wire.headers(self._config.authorization()),
-                connect_seconds=_CONNECT_TIMEOUT,
+                connect_seconds=self._connect_timeout,
                 seconds=silence,
             ) as stream:
                 code = stream.code
@@ -229,7 +230,7 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
                     yield event
         except TimeoutError as error:
             if not code:
-                raise target.broken("Timeout", f"no answer within {silence:g} s") from error
+                raise target.broken("Timeout", _reason_of(error, silence)) from error
             raise target.silent(silence) from error
         except (Broken, OSError) as error:
             reason = "WatchCut" if code else "ConnectionError"
@@ -258,7 +259,7 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
                     connections.stream(
                         path,
                         wire.headers(self._config.authorization()),
-                        connect_seconds=min(seconds, _CONNECT_TIMEOUT),
+                        connect_seconds=min(seconds, self._connect_timeout),
                         seconds=seconds,
                     ) as stream,
                 ):
@@ -269,7 +270,7 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
                     async for part in stream.parts():
                         take(part)
             except TimeoutError as error:
-                raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
+                raise target.broken("Timeout", _reason_of(error, seconds)) from error
             except (Broken, OSError) as error:
                 raise target.broken("ConnectionError", reason_of(error)) from error
             finally:
@@ -376,11 +377,11 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
                         path,
                         headers,
                         data,
-                        connect_seconds=min(seconds, _CONNECT_TIMEOUT),
+                        connect_seconds=min(seconds, self._connect_timeout),
                     )
                 code = answer.code
             except TimeoutError as error:
-                raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
+                raise target.broken("Timeout", _reason_of(error, seconds)) from error
             except TooLarge as error:
                 raise target.broken("BadBody", str(error)) from error
             except (Broken, OSError) as error:
@@ -392,6 +393,10 @@ class KubeClient(Verbs[Coroutine[Any, Any, Object]]):
         if code >= 300:
             raise wire.decode_error(code, answer.body, answer.headers, target)
         return answer.body
+
+
+def _reason_of(error: TimeoutError, seconds: float) -> str:
+    return str(error) if isinstance(error, NoConnection) else f"no answer within {seconds:g} s"
 
 
 def _opened(connections: T | None) -> T:

@@ -45,6 +45,10 @@ class Broken(Exception):
     """The response is missing or incomplete; the message has the reason."""
 
 
+class NoConnection(TimeoutError):
+    """No connection within the time for it; the message has that time. The request was not sent."""
+
+
 class HungUp(Broken):
     """The server, or the network, closed the connection."""
 
@@ -108,7 +112,7 @@ class Connections:
 
         Raises:
             Broken: the response is missing or incomplete; the request may have been executed.
-            TimeoutError: no connection within `connect_seconds`.
+            NoConnection: none within `connect_seconds`.
             OSError: no connection.
             ValueError: a header, or the path, has a line break.
         """
@@ -129,7 +133,8 @@ class Connections:
 
         Raises:
             Broken: there is no response.
-            TimeoutError: no connection within `connect_seconds`, or no response `seconds` later.
+            NoConnection: none within `connect_seconds`.
+            TimeoutError: no response within `seconds` after that.
             OSError: no connection.
             ValueError: a header, or the path, has a line break.
         """
@@ -208,25 +213,28 @@ class Connections:
         loop = asyncio.get_running_loop()
         server = self._server
         name = None if server.tls is None else server.tls_name or self._host
-        async with asyncio.timeout(seconds):
-            host, port = self._host, self._port
-            if server.proxy is not None:
-                host, port = server.proxy.host, server.proxy.port
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            connected = await start_connection(
-                found,
-                happy_eyeballs_delay=_EYEBALLS_DELAY,
-                interleave=1,
-                socket_factory=self._sockets.make,
-            )
-            if server.proxy is not None:
-                await self._tunnel(connected, server.proxy)
-            await loop.create_connection(
-                lambda: connection,
-                sock=connected,
-                ssl=server.tls,
-                server_hostname=name,
-            )
+        try:
+            async with asyncio.timeout(seconds):
+                host, port = self._host, self._port
+                if server.proxy is not None:
+                    host, port = server.proxy.host, server.proxy.port
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                connected = await start_connection(
+                    found,
+                    happy_eyeballs_delay=_EYEBALLS_DELAY,
+                    interleave=1,
+                    socket_factory=self._sockets.make,
+                )
+                if server.proxy is not None:
+                    await self._tunnel(connected, server.proxy)
+                await loop.create_connection(
+                    lambda: connection,
+                    sock=connected,
+                    ssl=server.tls,
+                    server_hostname=name,
+                )
+        except TimeoutError as error:
+            raise NoConnection(f"no connection within {seconds:g} s") from error
         return connection
 
     async def _tunnel(self, connected: socket.socket, proxy: Proxy) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import urllib3
 from typing_extensions import override
-from urllib3.exceptions import HTTPError, NewConnectionError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from di_kube import wire
@@ -191,7 +191,7 @@ class SyncKubeClient(Verbs[Object]):
                 redirect=False,
             )
         except HTTPTimeoutError as error:
-            raise target.broken("Timeout", f"no answer within {silence:g} s") from error
+            raise target.broken("Timeout", _reason_of(error, silence)) from error
         except (HTTPError, OSError) as error:
             raise target.broken("ConnectionError", str(error)) from error
         try:
@@ -241,7 +241,7 @@ class SyncKubeClient(Verbs[Object]):
             # A refused connection, although the library reports it as a timeout.
             raise target.broken("ConnectionError", str(error)) from error
         except HTTPTimeoutError as error:
-            raise target.broken("Timeout", f"no answer within {seconds:g} s") from error
+            raise target.broken("Timeout", _reason_of(error, seconds)) from error
         except (HTTPError, OSError) as error:
             raise target.broken("ConnectionError", str(error)) from error
         if (date := response.headers.get("Date")) is not None:
@@ -266,6 +266,12 @@ class SyncKubeClient(Verbs[Object]):
             if self._clock() > deadline:
                 raise target.broken("Timeout", "the answer was not complete in time")
         return b"".join(chunks)
+
+
+def _reason_of(error: HTTPTimeoutError, seconds: float) -> str:
+    if isinstance(error, ConnectTimeoutError):
+        return f"no connection within {min(seconds, _CONNECT_TIMEOUT):g} s"
+    return f"no answer within {seconds:g} s"
 
 
 def _pool(config: KubeConfig, connections: int) -> urllib3.HTTPConnectionPool:
