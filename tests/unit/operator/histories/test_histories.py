@@ -87,8 +87,8 @@ SEEDS = st.integers(0, 2**32 - 1)
 IS_THOROUGH: Final = settings.get_current_profile_name() == "thorough"
 # A smaller seed is another history, not a simpler one.
 PHASES: Final = (Phase.explicit, Phase.generate)
-HISTORIES: Final = settings(phases=PHASES, max_examples=400 if IS_THOROUGH else 20)
-LARGE_HISTORIES: Final = settings(phases=PHASES, max_examples=200 if IS_THOROUGH else 12)
+HISTORIES: Final = settings(phases=PHASES, max_examples=60 if IS_THOROUGH else 20)
+LARGE_HISTORIES: Final = settings(phases=PHASES, max_examples=30 if IS_THOROUGH else 12)
 
 
 @pytest.fixture(autouse=True, scope="module")
