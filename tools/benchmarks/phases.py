@@ -123,8 +123,8 @@ async def tenants(bench: Bench) -> Results:
 async def many_jobs(bench: Bench) -> Results:
     """Ten thousand jobs, then nothing but ten thousand finished jobs and a thousand that run."""
     many = bench.workload(MANY)
-    # Each has a control plane of its own: jobs that have ended stay, and cost Kubernetes'
-    # controllers as much as the operator.
+    # Each has a control plane of its own: jobs that have ended stay, and the second candidate would
+    # run beside those of the first.
     async with (
         control_plane(bench.logs) as testbed,
         testbed.kubelet(),
