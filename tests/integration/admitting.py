@@ -14,9 +14,9 @@ from di_kube.client import KubeClient
 from di_kube.config import KubeConfig
 from di_kube.errors import ApiError, Invalid, Unavailable
 from di_kube.resources import DIJOBS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from tests.integration.conftest import CRD_FILE
+from tests.integration.conftest import CRD_FILE, patient
 from tests.integration.webhook_process import VALIDATING, WebhookProcess, configurations
-from tests.waiting import DEADLINE, wait_until_async
+from tests.waiting import wait_until_async
 
 POLICY_FILE = CRD_FILE.with_name("dijobs-policy.yaml")
 POLICIES, POLICY_BINDINGS = (
@@ -125,7 +125,7 @@ def call(config: KubeConfig, work: Callable[[KubeClient], Awaitable[Any]]) -> An
     """Run a coroutine with a client of its own."""
 
     async def run() -> Any:
-        async with KubeClient(config=config, timeout=DEADLINE, connect_timeout=DEADLINE) as client:
+        async with patient(config) as client:
             return await work(client)
 
     return asyncio.run(run())

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -116,7 +116,7 @@ def known_state(
     """The cluster-scoped objects before the first test."""
 
     async def take() -> KnownState:
-        async with _client(kube_config) as client:
+        async with patient(kube_config) as client:
             return await KnownState.of(client)
 
     return asyncio.run(take())
@@ -140,7 +140,7 @@ def _restored(request: pytest.FixtureRequest) -> Iterator[None]:
     config: KubeConfig = request.getfixturevalue("kube_config")
 
     async def restore() -> None:
-        async with _client(config) as client:
+        async with patient(config) as client:
             await state.restore(client)
 
     asyncio.run(restore())
@@ -168,10 +168,9 @@ def named_namespace(config: KubeConfig, name: str) -> Iterator[str]:
     asyncio.run(_delete_namespace(config, name))
 
 
-@asynccontextmanager
-async def _client(config: KubeConfig) -> AsyncIterator[KubeClient]:
-    async with KubeClient(config=config, timeout=DEADLINE, connect_timeout=DEADLINE) as client:
-        yield client
+def patient(config: KubeConfig) -> KubeClient:
+    """A client of a test, which waits for a busy API server."""
+    return KubeClient(config=config, timeout=DEADLINE, connect_timeout=DEADLINE)
 
 
 @contextmanager
@@ -199,7 +198,7 @@ def api_server_with_crd(
 
 async def install_crd(config: KubeConfig, body: dict[str, Any]) -> None:
     name = body["metadata"]["name"]
-    async with _client(config) as client:
+    async with patient(config) as client:
         await client.patch(
             CRDS, name, body, content_type=APPLY_PATCH, field_manager="tests", force=True
         )
@@ -229,7 +228,7 @@ async def withdraw_conversion(config: KubeConfig) -> None:
     """Serve the stored version only, whoever has written into the conversion."""
     body = definition()
     versions = {"versions": body["spec"]["versions"]}
-    async with _client(config) as client:
+    async with patient(config) as client:
         await client.patch(
             CRDS, body["metadata"]["name"], {"spec": {"conversion": None, **versions}}
         )
@@ -248,7 +247,7 @@ def older_versions(config: KubeConfig, client_config: dict[str, Any]) -> Iterato
 
 
 async def _create_namespace(config: KubeConfig, name: str) -> None:
-    async with _client(config) as client:
+    async with patient(config) as client:
         await client.create(NAMESPACES, {"metadata": {"name": name}})
 
         async def has_account() -> bool:
@@ -263,7 +262,7 @@ async def _create_namespace(config: KubeConfig, name: str) -> None:
 
 
 async def _delete_namespace(config: KubeConfig, name: str) -> None:
-    async with _client(config) as client:
+    async with patient(config) as client:
         try:
             await client.delete(NAMESPACES, name)
             await delete_jobs(client, name)

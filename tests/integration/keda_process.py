@@ -21,9 +21,9 @@ from di_kube.config import KubeConfig
 from di_kube.errors import ApiError, NotFound
 from di_kube.resources import CRDS
 from tests.integration.aggregated_api import Certificates, own_namespace, process, registered
-from tests.integration.conftest import ApiServer, install_crd
+from tests.integration.conftest import ApiServer, install_crd, patient
 from tests.ports import held_ports
-from tests.waiting import DEADLINE, START_SECONDS, answers_well, wait_until
+from tests.waiting import START_SECONDS, answers_well, wait_until
 
 T = TypeVar("T")
 NAMESPACE: Final = "keda"
@@ -47,7 +47,7 @@ async def keda(
         for path in await asyncio.to_thread(Cluster().manifests, "keda-operator")
     ]
     certificates = Certificates(NAMESPACE, folder / "certs")
-    async with KubeClient(config=config, timeout=DEADLINE, connect_timeout=DEADLINE) as client:
+    async with patient(config) as client:
         try:
             for crd in crds:
                 await install_crd(config, crd)

@@ -27,6 +27,7 @@ from di_operator.process.clock import Clock, SystemClock
 from di_service.settings import Address
 from tests.fakes.kubelet import FakeKubelet
 from tests.following import following
+from tests.integration.conftest import patient
 from tests.waiting import DEADLINE, START_SECONDS, wait_until_async
 
 Object = dict[str, Any]
@@ -343,7 +344,7 @@ def with_testbed(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 async def open_testbed(kube_config: KubeConfig, namespace: str) -> AsyncIterator[Testbed]:
     """A testbed in a namespace that is there: kubelet and watchers up, no operator yet."""
     async with (
-        KubeClient(config=kube_config, timeout=DEADLINE, connect_timeout=DEADLINE) as client,
+        patient(kube_config) as client,
         FakeKubelet(client, namespace=namespace) as kubelet,
     ):
         testbed = Testbed(

@@ -18,7 +18,7 @@ from di_kube.cache import ADDED, BOOKMARK, DELETED, MODIFIED
 from di_kube.errors import Unavailable
 from di_kube.pages import Version
 from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
-from di_kube.selectors import read_label_selector
+from di_kube.selectors import Selects, read_label_selector
 from di_operator.builders.disruption_budget import BUDGETS
 from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.virtual_time import VirtualClock
@@ -56,12 +56,12 @@ class Change:
     new: Object | None
     last: Object
 
-    def event(self, selector: str) -> tuple[str, Object] | None:
-        """Return the event of a watch with this label selector, None without one.
+    def event(self, selects: Selects) -> tuple[str, Object] | None:
+        """Return the event of a watch of selected objects, None without one.
 
         A watch that no longer selects an object shows it as deleted, with its last selected state.
         """
-        was, is_now = is_selected(self.old, selector), is_selected(self.new, selector)
+        was, is_now = (each is not None and selects(each) for each in (self.old, self.new))
         if is_now:
             return MODIFIED if was else ADDED, copied(self.last)
         if not was:
@@ -271,13 +271,14 @@ class WatchedApi(FakeApi):
         **_: Any,
     ) -> AsyncGenerator[tuple[str, Object], None]:
         """Watch a collection until the stream is cut."""
-        changes, cuts, selector = self._changes[resource.kind], self._cuts, label_selector or ""
+        changes, cuts = self._changes[resource.kind], self._cuts
+        selects = read_label_selector(label_selector or "")
         opened()
         version = int(resource_version or 0)
         if send_initial_events:
             version = next(self._versions)
             for body in self.all(resource.kind):
-                if is_selected(body, selector):
+                if selects(body):
                     yield ADDED, body
             end = {"k8s.io/initial-events-end": "true"}
             yield BOOKMARK, {"metadata": {"resourceVersion": str(version), "annotations": end}}
@@ -290,7 +291,7 @@ class WatchedApi(FakeApi):
                 change = changes[position]
                 await asyncio.sleep(max(0.0, change.at - self._clock.monotonic()))
                 position += 1
-                event = change.event(selector) if cuts == self._cuts else None
+                event = change.event(selects) if cuts == self._cuts else None
                 if event is not None and self.losing and self._random.random() < self.losing:
                     self.has_lost = True
                 elif event is not None:
@@ -349,11 +350,6 @@ class WatchedApi(FakeApi):
     def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
-
-
-def is_selected(body: Object | None, selector: str) -> bool:
-    """Return whether an object exists and has the labels of a selector; "": any."""
-    return body is not None and read_label_selector(selector)(body)
 
 
 async def _travel(request: Coroutine[Any, Any, T], journey: Journey) -> T:

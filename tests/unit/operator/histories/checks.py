@@ -10,6 +10,7 @@ from typing import Any, Final
 from di_api.indexes.replicas import indexes as replica_indexes
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME, pod_name
 from di_kube.resources import DIJOBS, PODS, WORKLOADS
+from di_kube.selectors import read_label_selector
 from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster.informer_state import transform_job, transform_pod
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
@@ -30,7 +31,6 @@ from di_operator.lifecycle.vocabulary.actions import (
 from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.reasons import Problem
 from tests.unit.operator.fake_api import Object
-from tests.unit.operator.histories.api import is_selected
 from tests.unit.operator.histories.nodes import crowded
 from tests.unit.operator.histories.operator import CONFIG
 from tests.unit.operator.histories.queue import pods_with_quota
@@ -41,7 +41,7 @@ SETTINGS: Final = Settings(
     server_url=CONFIG.server_url,
     coordinated_server_url=CONFIG.coordinated_server_url,
 )
-SELECTOR: Final = f"{LABEL_OPERATOR}={OPERATOR_NAME}"
+IS_WATCHED: Final = read_label_selector(f"{LABEL_OPERATOR}={OPERATOR_NAME}")
 COUNTED_WITHIN: Final = 1.0
 """Seconds after which the operator has seen a success: a watch is half a second behind at most."""
 
@@ -56,7 +56,7 @@ def left_to_do(world: World) -> str:
     if job is None:
         return ""
     pods, services, configmaps = (
-        [body for body in world.api.all(kind) if is_selected(body, SELECTOR)]
+        [body for body in world.api.all(kind) if IS_WATCHED(body)]
         for kind in ("Pod", "Service", "ConfigMap")
     )
     sources = Sources(
@@ -91,7 +91,7 @@ def left_to_do(world: World) -> str:
 def _kueue(world: World) -> Kueue:
     if not world.is_queued:
         return Kueue(obstacle=NOT_WATCHED)
-    workloads = [body for body in world.api.all("Workload") if is_selected(body, SELECTOR)]
+    workloads = [body for body in world.api.all("Workload") if IS_WATCHED(body)]
     flavors = world.api.stored("ResourceFlavor")
     return Kueue(obstacle=None, workloads=tuple(workloads), flavor=flavors.get)
 
@@ -189,7 +189,7 @@ class Watcher:
             for name, pod in self._world.pods.items()
             if pod["status"]["phase"] not in ("Succeeded", "Failed")
             and pod["metadata"].get("ownerReferences")
-            and is_selected(pod, SELECTOR)
+            and IS_WATCHED(pod)
         )
         for task, count in using.items():
             quota = pods_with_quota(self._world.api, task)

@@ -39,7 +39,6 @@ class World:
     """
 
     def __init__(self, seed: int, *, is_queued: bool = False, is_allocated: bool = False) -> None:
-        """`is_queued`: the job has a queue of Kueue; `is_allocated`: the allocator places it."""
         self.is_queued = is_queued
         self.is_allocated = is_allocated
         self._config = replace(CONFIG, kueue=is_queued)

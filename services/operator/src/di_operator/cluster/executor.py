@@ -377,9 +377,8 @@ class Executor:
 def _is_terminating(metadata: Mapping[str, Any]) -> bool:
     """Return whether a deleted object still exists, by the metadata in the response.
 
-    One without a grace period and without finalizers is gone. In the cache it would stay until
-    the watch reports its deletion, and no watch reports that of an object that has lost the label
-    by which the operator watches.
+    One without a grace period and without finalizers is gone. In the cache it would stay, and keep
+    its name taken, until the watch reports its deletion.
     """
     if "deletionTimestamp" not in metadata:
         return False
