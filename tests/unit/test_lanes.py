@@ -116,15 +116,19 @@ def test_two_lanes_run_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_sigterm_lets_running_lanes_remove_what_they_started(tmp_path: Path) -> None:
     source = f"""
-import time
+import subprocess, sys, time
 from pathlib import Path
 import pytest
 FOLDER = Path({str(tmp_path)!r})
+WAITS = "from time import sleep; print(flush=True); sleep({SECONDS})"
 @pytest.fixture
 def started():
+    child = subprocess.Popen([sys.executable, "-c", WAITS], stdout=subprocess.PIPE)
+    child.stdout.readline()
     (FOLDER / "started").touch()
     yield
-    (FOLDER / "removed").touch()
+    if child.wait({SECONDS}) == {-signal.SIGINT}:
+        (FOLDER / "removed").touch()
 def test_it(started):
     time.sleep({SECONDS})
 """

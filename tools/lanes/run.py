@@ -7,9 +7,9 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -29,21 +29,13 @@ _PERCENT: Final = re.compile(rb"\[ *(\d+)%\]")
 _FILE: Final = re.compile(rb"^(tests/\S+\.py)", re.MULTILINE)
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came, which no other process of the run gets."""
-
-
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
     """Let SIGTERM end a run as Ctrl-C does, and Ctrl-C in the background too: what a shell starts
     there ignores SIGINT, and so would all lanes.
     """
-
-    def terminate(number: int, frame: object) -> None:
-        raise Terminated
-
     was = signal.signal(signal.SIGINT, signal.default_int_handler)
-    had = signal.signal(signal.SIGTERM, terminate)
+    had = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
@@ -80,8 +72,8 @@ class Runner:
     def run(self, lanes: Sequence[Lane]) -> list[Outcome]:
         """Run the lanes in this order; returns how they ended, in the order of their ends.
 
-        After Ctrl-C, which the running lanes get too, no other lane starts. After SIGTERM in the
-        context of `ended_by_signals` they get a SIGINT.
+        After Ctrl-C, or SIGTERM in the context of `ended_by_signals`, no other lane starts, and
+        all processes of the running ones get a SIGINT, at each further signal again.
         """
         ended: list[Outcome] = []
         with ThreadPoolExecutor(self.at_once) as pool, self._progress(lanes) as tick:
@@ -94,15 +86,24 @@ class Runner:
                         self._tell(ended[-1])
                         self.on_end(ended)
                     tick(len(ended))
-            except KeyboardInterrupt as interrupt:
+            except KeyboardInterrupt:
                 self.show("interrupted: waiting for the running lanes to remove what they started")
-                for each in running:
-                    each.cancel()
-                if isinstance(interrupt, Terminated):
-                    for process in [*self._processes.values()]:
-                        process.send_signal(signal.SIGINT)
+                self._interrupt(running)
                 raise
         return ended
+
+    def _interrupt(self, running: Collection[Future[Outcome]]) -> None:
+        for each in running:
+            each.cancel()
+        while True:
+            for process in [*self._processes.values()]:
+                with suppress(ProcessLookupError):  # ended meanwhile
+                    os.killpg(process.pid, signal.SIGINT)
+            try:
+                wait(running)
+                return
+            except KeyboardInterrupt:
+                continue
 
     def environment(self, lane: Lane) -> Mapping[str, str]:
         """The environment variables of a lane's process."""
@@ -134,6 +135,8 @@ class Runner:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self.environment(lane),
+                # The lane's own, for a signal to all of its processes.
+                process_group=0,
             )
             self._processes[lane.name] = process
             code = process.wait()
