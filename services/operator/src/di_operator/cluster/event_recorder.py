@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeAlias
@@ -28,6 +29,10 @@ RATE = 5.0
 BURST = 100
 # Of a namespace. No person reads the events of more, and the rate above would pick some at random.
 JOBS_A_SECOND = 10
+# A burst shows by its later jobs, so Normal events wait for them: otherwise its first jobs would be
+# the only ones with events. Less than the second in which jobs are counted, for those that come at
+# once.
+HELD_SECONDS = 0.5
 # More distinct events than this can wait only if the API server accepts none; the limit bounds
 # memory.
 MAX_PENDING = 2000
@@ -72,16 +77,20 @@ class RecentJobs:
 
     def add(self, namespace: str, uid: str) -> int:
         """Count a job; return how many its namespace has now."""
-        now = self._clock.monotonic()
         self._of_namespaces[namespace] += (namespace, uid) not in self._at
-        self._at[namespace, uid] = now
+        self._at[namespace, uid] = self._clock.monotonic()
         self._at.move_to_end((namespace, uid))
-        while next(iter(self._at.values())) <= now - 1.0:
+        return self.of_namespace(namespace)
+
+    def of_namespace(self, namespace: str) -> int:
+        """Return how many jobs a namespace has now."""
+        now = self._clock.monotonic()
+        while self._at and next(iter(self._at.values())) <= now - 1.0:
             (ended, _), _ = self._at.popitem(last=False)
             self._of_namespaces[ended] -= 1
             if not self._of_namespaces[ended]:
                 del self._of_namespaces[ended]
-        return self._of_namespaces[namespace]
+        return self._of_namespaces.get(namespace, 0)
 
 
 class Observer(Protocol):
@@ -102,6 +111,8 @@ class _Pending:
     event: JobEvent
     first: datetime
     last: datetime
+    due: float
+    """When it is sent, by the monotonic clock."""
     count: int = 1
     attempts: int = 0
     unsure: int = 0
@@ -118,9 +129,9 @@ class EventRecorder:
     """Collects events from reconciles and sends them in one task.
 
     Reconciles never wait for an event. Warnings are always accepted: one Event for each job and
-    reason, whose count grows. Normal events with equal messages are aggregated. They are dropped
-    when the rate limit is exceeded, and while more than JOBS_A_SECOND jobs of their namespace have
-    some.
+    reason, whose count grows. Normal events with equal messages are aggregated, and sent after
+    HELD_SECONDS. They are dropped when the rate limit is exceeded, and while more than
+    JOBS_A_SECOND jobs of their namespace have some.
     """
 
     def __init__(
@@ -132,7 +143,8 @@ class EventRecorder:
         self._observer = observer
         self._budget = TokenBucket(rate=RATE, burst=BURST, clock=clock)
         self._recent = RecentJobs(clock=clock)
-        self._pending: OrderedDict[_Key, _Pending] = OrderedDict()
+        self._warnings: OrderedDict[_Key, _Pending] = OrderedDict()
+        self._normal: OrderedDict[_Key, _Pending] = OrderedDict()
         self._sent: OrderedDict[_Key, _Sent] = OrderedDict()
         self._wake = asyncio.Event()
         self._draining = False
@@ -144,42 +156,56 @@ class EventRecorder:
             self._observer.anomaly(event.reason)
         key = _key(job, event)
         now = self._clock.now()
-        waiting = self._pending.get(key)
+        pending = self._warnings if warning else self._normal
+        waiting = pending.get(key)
         if waiting is not None:
             waiting.event, waiting.last = event, now
             waiting.count += 1
             return
-        if not warning and not self._is_affordable(job):
+        if not warning and self._recent.add(*_identity(job)) > JOBS_A_SECOND:
             self._observer.event(event.type, "over_budget")
             return
-        if len(self._pending) >= MAX_PENDING:
+        if len(self._warnings) + len(self._normal) >= MAX_PENDING:
             self._observer.event(event.type, "queue_full")
             return
         # Keep the metadata only: the specs of two thousand large jobs would exceed the memory.
         about = {"metadata": job["metadata"]}
-        self._pending[key] = _Pending(job=about, event=event, first=now, last=now)
+        due = self._clock.monotonic() + (0.0 if warning else HELD_SECONDS)
+        pending[key] = _Pending(job=about, event=event, first=now, last=now, due=due)
         self._wake.set()
 
     async def run(self) -> None:
         """Send events until `drain` has been called and all are sent."""
         while True:
-            while self._pending:
-                key, item = self._pending.popitem(last=False)
-                await self._deliver(key, item)
+            while (found := self._next()) is not None:
+                await self._deliver(*found)
             if self._draining:
                 return
-            await self._wake.wait()
+            first = next(iter(self._normal.values()), None)
+            seconds = None if first is None else first.due - self._clock.monotonic()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), seconds)
             self._wake.clear()
 
     def drain(self) -> None:
-        """Let `run` return once the accepted events are sent."""
+        """Let `run` return once the accepted events are sent, without holding them any longer."""
         self._draining = True
         self._wake.set()
 
-    def _is_affordable(self, job: Mapping[str, Any]) -> bool:
-        metadata = job["metadata"]
-        jobs = self._recent.add(str(metadata["namespace"]), str(metadata["uid"]))
-        return jobs <= JOBS_A_SECOND and self._budget.take()
+    def _next(self) -> tuple[_Key, _Pending] | None:
+        """Take the next event that is due."""
+        if self._warnings:
+            return self._warnings.popitem(last=False)
+        while self._normal:
+            key, item = next(iter(self._normal.items()))
+            if item.due > self._clock.monotonic() and not self._draining:
+                return None
+            del self._normal[key]
+            namespace, _ = _identity(item.job)
+            if self._recent.of_namespace(namespace) <= JOBS_A_SECOND and self._budget.take():
+                return key, item
+            self._observer.event(item.event.type, "over_budget")
+        return None
 
     async def _deliver(self, key: _Key, item: _Pending) -> None:
         try:
@@ -190,9 +216,9 @@ class EventRecorder:
                 self._drop(item, error)
                 return
             item.unsure = item.unsure or item.count
-            newer = self._pending.get(key)
+            newer = self._warnings.get(key)
             if newer is None:
-                self._pending[key] = item
+                self._warnings[key] = item
             else:
                 newer.count += item.count
                 newer.first = item.first
@@ -209,7 +235,7 @@ class EventRecorder:
         log.warning("event dropped", reason=item.event.reason, error=str(error))
 
     async def _send(self, key: _Key, item: _Pending) -> None:
-        namespace = str(item.job["metadata"]["namespace"])
+        namespace, _ = _identity(item.job)
         name = _name(item.job, key)
         known = self._sent.get(key)
         if known is not None:
@@ -264,8 +290,14 @@ class EventRecorder:
             self._sent.popitem(last=False)
 
 
+def _identity(job: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the namespace and the UID of a job."""
+    metadata = job["metadata"]
+    return str(metadata["namespace"]), str(metadata["uid"])
+
+
 def _key(job: Mapping[str, Any], event: JobEvent) -> _Key:
-    uid = str(job["metadata"]["uid"])
+    _, uid = _identity(job)
     if event.type == "Warning":
         return (uid, event.type, event.reason)
     return (uid, event.type, event.reason, event.message)
