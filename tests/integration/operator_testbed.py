@@ -272,6 +272,14 @@ class Testbed:
         )
         return items
 
+    async def has_events(self, name: str, reason: str) -> list[Object]:
+        """Wait until the job has events of the reason; returns them."""
+
+        async def found() -> list[Object]:
+            return [event for event in await self.events(name) if event["reason"] == reason]
+
+        return await wait_until_async(found, what=f"{name} to have an event {reason}")
+
     async def phase(self, name: str, *wanted: str) -> Object:
         """Wait until the job is in one of the phases; returns its status."""
 

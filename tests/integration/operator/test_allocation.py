@@ -123,7 +123,7 @@ async def test_pods_behind_others_wait_and_too_large_jobs_do_not(
         await testbed.delete("large")
         await testbed.delete("first")
         await testbed.until(runs_on(testbed, "behind", n1=1), "the waiting job to run")
-        waits = [e for e in await testbed.events("behind") if e["reason"] == "WaitingForNodes"]
+        waits = await testbed.has_events("behind", "WaitingForNodes")
         assert {each["type"] for each in waits} == {"Normal"}
 
 

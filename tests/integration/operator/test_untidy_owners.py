@@ -114,8 +114,8 @@ async def test_what_was_taken_off_a_running_pod_is_put_back(
         assert (status["restarts"], status["reschedules"]) == (0, 0)
         assert testbed.phases["a"] == ["Starting", "Running", "Succeeded"]
         assert testbed.created == {"a-work-0": 1, "a-work-1": 1}
-        (told,) = [e for e in await testbed.events("a") if e["reason"] == "MetadataRestored"]
-        assert "a-work-1" in told["message"]
+        (event,) = await testbed.has_events("a", "MetadataRestored")
+        assert "a-work-1" in event["message"]
 
 
 @with_testbed
