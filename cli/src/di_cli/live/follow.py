@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from di_cli.session import Session
+from di_cli.views.jobs import Key, key_of
 from di_kube.errors import Gone, Throttled, Unavailable
 from di_kube.resources import DIJOBS, Resource
 
 Object = dict[str, Any]
-Jobs = Mapping[tuple[str, str], Object]
+Jobs = Mapping[Key, Object]
 _WATCH_SECONDS: Final = 50
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds before a retry, by the number of failures in a row."""
@@ -47,7 +48,7 @@ def follow(
                 items, version = session.client.list(
                     resource, namespace, label_selector=selector, field_selector=fields
                 )
-                found, has_listed = {_key(each): each for each in items}, True
+                found, has_listed = {key_of(each): each for each in items}, True
                 yield found
             left = _WATCH_SECONDS if end is None else min(_WATCH_SECONDS, int(end - clock()) + 1)
             for kind, obj in session.client.watch(
@@ -62,9 +63,9 @@ def follow(
                 if kind == "BOOKMARK":
                     continue
                 if kind == "DELETED":
-                    found.pop(_key(obj), None)
+                    found.pop(key_of(obj), None)
                 else:
-                    found[_key(obj)] = obj
+                    found[key_of(obj)] = obj
                 yield found
                 if end is not None and clock() >= end:
                     return
@@ -77,8 +78,3 @@ def follow(
                 return
             sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
             failures += 1
-
-
-def _key(obj: Object) -> tuple[str, str]:
-    metadata = obj["metadata"]
-    return str(metadata.get("namespace") or ""), str(metadata["name"])
