@@ -197,8 +197,10 @@ def test_an_example_learns(
     namespace: str,
 ) -> None:
     manifest = job_of(cluster, example, namespace)
-    # The evaluator ends a moment after the learner, and its log is read after that.
-    manifest["spec"]["cleanPodPolicy"] = "None"
+    # The log of the evaluator, which can still run when the learner has succeeded, is read then.
+    spec = manifest["spec"]
+    spec["successPolicy"] = {**spec.get("successPolicy", {}), "gracePeriodSeconds": 0}
+    spec["cleanPodPolicy"] = "None"
     kubectl.apply(manifest)
     wait_for_end(kubectl, example, namespace=namespace)
     status = kubectl.get("dijob", example, namespace=namespace)["status"]
