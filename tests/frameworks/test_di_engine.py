@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -196,15 +197,15 @@ def test_an_example_learns(
     cluster: Cluster | CurrentCluster,
     namespace: str,
 ) -> None:
-    manifest = job_of(cluster, example, namespace)
-    # The log of the evaluator, which can still run when the learner has succeeded, is read then.
-    spec = manifest["spec"]
-    spec["successPolicy"] = {**spec.get("successPolicy", {}), "gracePeriodSeconds": 0}
-    spec["cleanPodPolicy"] = "None"
-    kubectl.apply(manifest)
-    wait_for_end(kubectl, example, namespace=namespace)
+    kubectl.apply(job_of(cluster, example, namespace))
+    wait_until(lambda: kubectl.logs(evaluator, namespace=namespace), what="the evaluator to start")
+    # Its pod is deleted when the learner has succeeded, so its log is read to its end meanwhile.
+    follow = ("--namespace", namespace, "logs", "--follow", evaluator)
+    with ThreadPoolExecutor() as pool:
+        following = pool.submit(kubectl, *follow, seconds=TRAINING_SECONDS)
+        wait_for_end(kubectl, example, namespace=namespace)
+        log = following.result()
     status = kubectl.get("dijob", example, namespace=namespace)["status"]
-    log = kubectl.logs(evaluator, namespace=namespace)
     assert status["phase"] == "Succeeded", log
     assert status.get("restarts", 0) == 0
     assert float(RETURN.findall(log)[-1]) >= SOLVED
