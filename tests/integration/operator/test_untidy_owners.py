@@ -119,6 +119,24 @@ async def test_what_was_taken_off_a_running_pod_is_put_back(
 
 
 @with_testbed
+async def test_a_pod_that_an_ended_job_does_not_need_gets_its_label_back(
+    testbed: Testbed, namespace: str
+) -> None:
+    async with testbed.operator():
+        await testbed.submit(job("a", task(), cleanPodPolicy="None"))
+        await testbed.phase("a", "Running")
+        await testbed.kubelet.finish(namespace, "a-work-0")
+        await testbed.phase("a", "Succeeded")
+        await testbed.client.patch(PODS, "a-work-0", edited({LABEL_OPERATOR: None}), namespace)
+
+        async def is_marked() -> bool:
+            pod = await testbed.client.get(PODS, "a-work-0", namespace)
+            return bool(pod["metadata"]["labels"].get(LABEL_OPERATOR) == OPERATOR_NAME)
+
+        await testbed.until(is_marked, "the label to be put back")
+
+
+@with_testbed
 async def test_a_service_without_the_label_of_the_operator_gets_it_back(testbed: Testbed) -> None:
     async with testbed.operator():
         await testbed.submit(job("a", task()))

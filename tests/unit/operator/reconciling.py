@@ -21,6 +21,7 @@ from di_operator.cluster.informer_state import transform_job
 from di_operator.cluster.scheduling_objects import SchedulingObjects
 from di_operator.cluster.settled_jobs import SettledJobs
 from di_operator.cluster.status_writer import StatusWriter
+from di_operator.cluster.unlabelled_pods import UnlabelledPods
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
 from di_operator.lifecycle.observed.pods import Pod, PodReader
 from di_operator.lifecycle.observed.specs import SpecCache
@@ -112,6 +113,7 @@ class Bench:
         self.trials = Trials(monotonic=lambda: self.seconds)
         self.asked: list[JobKey] = []
         self.deleted: dict[str, list[Object]] = {}
+        self.unlabelled = UnlabelledPods(monotonic=lambda: self.seconds)
         looks: Any = {
             "client": self.api,
             "reread_seconds": 30.0,
@@ -186,6 +188,7 @@ class Bench:
                 kueue=lambda key: Kueue(obstacle=NOT_WATCHED),
                 deleted_pods=lambda uid: self.deleted.get(uid, []),
                 forget_deleted=self.forget_deleted,
+                unlabelled_pods=self.unlabelled,
                 trial=self.trials.known,
                 try_pods=self.asked.append,
             ),

@@ -34,6 +34,7 @@ from di_operator.cluster.scheduling_objects import SchedulingObjects
 from di_operator.cluster.server_presence import ServerPresence
 from di_operator.cluster.status_writer import StatusWriter
 from di_operator.cluster.suspect_taints import SuspectTaints
+from di_operator.cluster.unlabelled_pods import UnlabelledPods
 from di_operator.cluster.watch_caches import WATCH_LIMITS, watch_caches
 from di_operator.config import Config
 from di_operator.job_secrets.key import SecretKey
@@ -92,6 +93,7 @@ class Observed:
     caches: Mapping[Resource, WatchCache]
     informers: InformerState
     deleted_pods: DeletedPods
+    unlabelled_pods: UnlabelledPods
     read_pod: PodCache
     specs: SpecCache
     kueue: KueueWatch | NoKueue
@@ -123,11 +125,14 @@ def observe(base: Base) -> Observed:
     caches[DIJOBS].subscribe(suspects.follow)
     deleted_pods = DeletedPods(caches[DIJOBS])
     caches[PODS].subscribe(deleted_pods.follow)
+    unlabelled_pods = UnlabelledPods(monotonic=clock.monotonic)
+    caches[PODS].subscribe(unlabelled_pods.follow)
     return Observed(
         queue=queue,
         caches=caches,
         informers=informers,
         deleted_pods=deleted_pods,
+        unlabelled_pods=unlabelled_pods,
         read_pod=read_pod,
         specs=SpecCache(size=REMEMBERED_SPECS),
         kueue=follow_kueue(
@@ -316,6 +321,7 @@ def reading(base: Base, seen: Observed, others: Beside) -> Reading:
                 kueue=seen.kueue.known,
                 deleted_pods=seen.deleted_pods.of_job,
                 forget_deleted=seen.deleted_pods.forget,
+                unlabelled_pods=seen.unlabelled_pods,
                 trial=seen.trials.known,
                 try_pods=seen.trials.ask,
                 server_ca=others.server_ca,

@@ -31,7 +31,7 @@ def test_a_job_whose_objects_are_as_they_were_made_gets_nothing() -> None:
 
 
 @pytest.mark.proves(
-    "lifecycle.md#edited-by-hand/diengine-job-diengine-operator-diengine",
+    "lifecycle.md#edited-by-hand/diengine-job-diengine-task-name-pod-name",
     "lifecycle.md#edited-by-hand/diengine-operator-of-a-service-or",
 )
 @pytest.mark.parametrize(

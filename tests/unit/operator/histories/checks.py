@@ -50,15 +50,16 @@ def left_to_do(world: World) -> str:
     """Return what a decision on the true state would do or write; empty if nothing.
 
     An object without the operator's label is missing: no watch shows it, so the operator finds and
-    repairs it only if the job needs it.
+    repairs it only if the job needs it. Pods are found that lose it while the operator runs.
     """
     job = world.job
     if job is None:
         return ""
-    pods, services, configmaps = (
+    services, configmaps = (
         [body for body in world.api.all(kind) if IS_WATCHED(body)]
-        for kind in ("Pod", "Service", "ConfigMap")
+        for kind in ("Service", "ConfigMap")
     )
+    pods = [body for body in world.api.all("Pod") if _is_visible(world, body)]
     sources = Sources(
         pods=map(transform_pod, pods),
         services=services,
@@ -86,6 +87,11 @@ def left_to_do(world: World) -> str:
     if decision.status is not None:
         left += _differences(job.get("status") or {}, decision.status)
     return "; ".join(left)
+
+
+def _is_visible(world: World, pod: Object) -> bool:
+    """Return whether an operator that runs can know of a pod."""
+    return IS_WATCHED(pod) or pod["metadata"]["uid"] not in world.invisible
 
 
 def _kueue(world: World) -> Kueue:
@@ -181,15 +187,14 @@ class Watcher:
     def _check_quota(self) -> None:
         """Check that no pod takes capacity without quota.
 
-        An orphan is not the operator's. One without the operator's label is shown by no watch, and
-        the operator finds it only if the job needs it: not while the job waits for quota.
+        An orphan is not the operator's.
         """
         using = Counter(
             name.split("-")[1]
             for name, pod in self._world.pods.items()
             if pod["status"]["phase"] not in ("Succeeded", "Failed")
             and pod["metadata"].get("ownerReferences")
-            and IS_WATCHED(pod)
+            and _is_visible(self._world, pod)
         )
         for task, count in using.items():
             quota = pods_with_quota(self._world.api, task)
@@ -247,6 +252,9 @@ class Watcher:
             self.blame(f"left to do at {self._world.clock.monotonic():.3f}: {left}")
         for node in crowded(self._world.api) if self._world.is_allocated else ():
             self.blame(f"node {node} has too many pods")
+        for name, pod in self._world.pods.items():
+            if _is_visible(self._world, pod) and not IS_WATCHED(pod):
+                self.blame(f"{name} has lost its label")
         for event in self._world.events:
             if event.reason is Problem.RECONCILE_FAILED:
                 self.blame(f"the operator failed: {event.message}")

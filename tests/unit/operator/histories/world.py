@@ -12,6 +12,7 @@ from di_api.queued import is_suspended_by_queue
 from di_api.timestamps import format_time
 from di_kube.resources import DIJOBS, PODS
 from di_operator.builders.pinning import Binding
+from di_operator.cluster.unlabelled_pods import is_labelled
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE, RESOURCES, WatchedApi, copied
@@ -36,6 +37,7 @@ class World:
         is_queued: the job has a queue of Kueue.
         is_allocated: the allocator places the job.
         is_ending: programs of pods end well by themselves.
+        invisible: the UIDs of pods that had lost the operator's label when a process of it started.
     """
 
     def __init__(self, seed: int, *, is_queued: bool = False, is_allocated: bool = False) -> None:
@@ -51,6 +53,7 @@ class World:
         self.trace: list[tuple[float, str]] = []
         self.events: list[JobEvent] = []
         self.is_ending = False
+        self.invisible: set[str] = set()
         self._of_operator = Random(f"{seed} operator")
         self._of_kubelets = Random(f"{seed} kubelets")
         self._of_kueue = Random(f"{seed} Kueue")
@@ -132,7 +135,7 @@ class World:
         """Start another replica, which leads while the present one still believes that it does."""
         former, self.operator = self.operator, self._new_operator()
         self._former.append(former)
-        await self.operator.stand_by()
+        await self._stand_by()
         await asyncio.sleep(self.random.choice([0.0, 0.0, 5.0]))
         self.operator.lead()
         await asyncio.sleep(self.random.choice([0.0, 0.3, 2.0, 6.0]))
@@ -146,7 +149,15 @@ class World:
         await self.operator.stop()
         await asyncio.sleep(self.random.choice([0.0, 0.1, 2.0]))
         self.operator = self._new_operator()
-        await self.operator.start()
+        await self._stand_by()
+        self.operator.lead()
+
+    async def _stand_by(self) -> None:
+        """Start a process of the operator, which cannot know of pods that no watch selects."""
+        await self.operator.stand_by()
+        self.invisible |= {
+            pod["metadata"]["uid"] for pod in self.pods.values() if not is_labelled(pod)
+        }
 
     def calm_down(self) -> None:
         """Remove all that keeps the job from going on."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
-from di_api.names import LABEL_JOB, LABEL_OPERATOR, OPERATOR_NAME
+from di_api.names import LABEL_JOB
 from di_api.spec import Template
 from di_kube.client import KubeClient
 from di_kube.errors import ApiError, NotFound
@@ -20,6 +20,8 @@ from di_operator.cluster.companions import Companions
 from di_operator.cluster.executor import Writes
 from di_operator.cluster.scheduling_objects import SchedulingObjects
 from di_operator.cluster.settled_jobs import SettledJobs
+from di_operator.cluster.uncached_reads import read_by_name
+from di_operator.cluster.unlabelled_pods import Suspect, UnlabelledPods, is_labelled
 from di_operator.kueue.queueing import Kueue
 from di_operator.lifecycle.needs import Needs
 from di_operator.lifecycle.observed.placement import Grant
@@ -102,6 +104,8 @@ class KnownElsewhere:
     """Returns succeeded pods of a job, by its UID, that are gone and that no status has counted."""
     forget_deleted: Callable[[str, Iterable[str]], None] = lambda *_: None
     """Forgets such pods of a job, by UID."""
+    unlabelled_pods: UnlabelledPods
+    """Pods that the watch has lost."""
     trial: Callable[[Mapping[str, Any]], Trial | None] = lambda _: None
     """Returns the result of the dry runs of a job's pods; None: there were none."""
     try_pods: Callable[[JobKey], None] = lambda _: None
@@ -168,6 +172,25 @@ class JobReader:
     def forget_deleted(self, uid: str, pods: Iterable[Pod]) -> None:
         """Forget deleted pods of the job of that UID, which its status has counted."""
         self._known.forget_deleted(uid, (pod.uid for pod in pods))
+
+    @property
+    def unlabelled_pods(self) -> UnlabelledPods:
+        """Return the pods that the watch has lost."""
+        return self._known.unlabelled_pods
+
+    async def lost_pods(
+        self, key: JobKey, lost: Iterable[Suspect]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """Read pods that the watch has lost; return those that exist by the UID that was lost.
+
+        The cache gets those that the watch selects. Raises ApiError if a read fails.
+        """
+        wanted = [(each.uid, PODS, each.name) for each in lost]
+        found = await read_by_name(self._client, key.namespace, wanted)
+        for pod in found.values():
+            if is_labelled(pod):
+                self._informers.observe(PODS, dict(pod), is_news=True)
+        return found
 
     def record_settled(self, job: Mapping[str, Any], due: datetime | None) -> None:
         """Record that this version of a finished job needs nothing until `due`, None: for good."""
@@ -288,11 +311,7 @@ class JobReader:
         found = [*listed, *await self._read_pods(unlisted[:LOOKED_FOR], key.namespace)]
         # The cache stores only what its watch selects, because the watch would never remove
         # anything else.
-        seen = [
-            self._informers.recognise(PODS, pod)
-            for pod in listed
-            if pod["metadata"]["labels"].get(LABEL_OPERATOR) == OPERATOR_NAME
-        ]
+        seen = [self._informers.recognise(PODS, pod) for pod in listed if is_labelled(pod)]
         self._informers.observe_all(PODS, seen, version)
         return found
 

@@ -34,6 +34,7 @@ from di_operator.lifecycle.write_errors import Fault, NameTaken, gravest, on_err
 from di_operator.process.clock import Clock
 from di_operator.process.controller import JobKey, Outdated
 from di_operator.reconcile.job_reader import READ_AT_ONCE, JobReader, stand_back
+from di_operator.reconcile.lost_labels import LostLabels
 from di_operator.reconcile.traces import ScalingTraces
 
 log = structlog.get_logger(__name__)
@@ -65,6 +66,7 @@ class Reconciler:
         """`emit` records an event on a job; `traces` are of jobs that were scaled, None: no
         traces.
         """
+        self._lost_labels = LostLabels(reader, executor)
         self._reader = reader
         self._executor = executor
         self._status = status
@@ -86,8 +88,7 @@ class Reconciler:
         for attempt in range(1, ATTEMPTS + 1):
             job = await self._reader.read_ahead(key)
             if job is None:
-                await self._after_the_job(key)
-                return None
+                return await self._after_the_job(key)
             if queue_of(job) is not None and self._reader.kueue(key) is None:
                 return NEXT_READ
             if self._reading.locked() and not self._reader.has_cheap_spec(job):
@@ -95,7 +96,8 @@ class Reconciler:
                 return self._rng.uniform(NEXT_READ, 2 * NEXT_READ)
             try:
                 with bound_contextvars(**key._asdict(), uid=job["metadata"]["uid"]):
-                    return await self._step(dict(job), key)
+                    requeue_after = await self._step(dict(job), key)
+                return _sooner(requeue_after, self._lost_labels.until_due(key))
             except NotFound as error:
                 if error.kind != DIJOBS.kind:
                     raise
@@ -142,12 +144,8 @@ class Reconciler:
         snapshot, decision = await self._decide(job, key)
         if snapshot.lacks_trial:
             self._reader.have_pods_tried(key)
-        # The first objects of a new job are not worth a read: it existed a moment ago.
-        is_again = snapshot.status.phase is not None and decision.creates
-        if is_again and not await self._is_current(job, key):
-            return 0.0
-        if decision.from_absence and not await self._are_gone(snapshot, key):
-            return NEXT_READ
+        if (delay := await self._delay_after_reads(snapshot, decision, key)) is not None:
+            return delay
         is_wanted = partial(self._is_as_decided, job, key)
         faults = await self._executor.run(decision.actions, job=key, is_wanted=is_wanted)
         if not is_wanted():
@@ -243,13 +241,36 @@ class Reconciler:
             await stand_back()
         return decide(snapshot, self._clock.now(), settings)
 
-    async def _after_the_job(self, key: JobKey) -> None:
+    async def _after_the_job(self, key: JobKey) -> float | None:
         """Release the quota of a deleted job, once its pods are gone."""
         kueue = self._reader.kueue(key)
         if kueue is None or not kueue.workloads:
-            return
+            return None
+        if await self._lost_labels.restore(key) is not None:
+            return 0.0
         actions = leftover_steps(map(Workload.read, kueue.workloads), self._reader.pods(key))
         await self._executor.run(actions, job=key, is_wanted=lambda: self._reader.job(key) is None)
+        return self._lost_labels.until_due(key)
+
+    async def _delay_after_reads(
+        self, snapshot: Snapshot, decision: Decision, key: JobKey
+    ) -> float | None:
+        """Read what a decision relies on and the caches may lack. Return the delay until the next
+        decision if they did, None if this one is to be executed.
+        """
+        # A pod that only lost its labels still uses its quota and its name.
+        restored = await self._lost_labels.restore(key)
+        if restored is not None:
+            for event in restored_events(restored):
+                self._emit(snapshot.job, event)
+            return 0.0
+        # The first objects of a new job are not worth a read: it existed a moment ago.
+        is_again = snapshot.status.phase is not None and decision.creates
+        if is_again and not await self._is_current(snapshot.job, key):
+            return 0.0
+        if decision.from_absence and not await self._are_gone(snapshot, key):
+            return NEXT_READ
+        return None
 
     def _is_as_decided(self, job: Mapping[str, Any], key: JobKey) -> bool:
         """Return whether the cached job still has the identity, spec and deletion state that the
@@ -299,6 +320,11 @@ def _wanted_by_user(job: Mapping[str, Any]) -> tuple[object, ...]:
     """
     metadata = job["metadata"]
     return metadata["uid"], metadata.get("generation"), metadata.get("deletionTimestamp")
+
+
+def _sooner(first: float | None, second: float | None) -> float | None:
+    delays = [delay for delay in (first, second) if delay is not None]
+    return min(delays, default=None)
 
 
 def _deletes_pods(decision: Decision) -> bool:
