@@ -38,6 +38,19 @@ def test_a_pod_that_lost_its_labels_uses_quota_until_it_is_gone() -> None:
     assert cluster.held("work") == 3
 
 
+def test_a_new_pod_does_not_use_the_quota_that_an_evicted_workload_releases() -> None:
+    cluster = admitted(tiered(4, 2))
+    for name in ("x-work-x0", "x-work-x1"):
+        cluster.admit(name)
+    up(cluster)
+    cluster.evict_workload("x-work-x0").settle()
+    assert cluster.ending == ["x-work-3"]
+    cluster.delete_pod("x-work-2", force=True).settle()
+    assert cluster.held("work") >= cluster.using("work")
+    cluster.end_deleted().settle()
+    assert [*cluster.pods] == ["x-work-0", "x-work-1", "x-work-2"]
+
+
 def test_a_standby_pod_waits_for_the_quota_of_one_that_is_ending() -> None:
     cluster = admitted(work(2, standby=1))
     cluster.run().settle()

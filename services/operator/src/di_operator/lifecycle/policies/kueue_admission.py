@@ -139,7 +139,7 @@ class Quota:
         if queueing is None or not queueing.has_queue or queueing.obstacle is not None:
             return [*wanted]
         room = {
-            name: room_left(self.snapshot, queueing, portion) - taken.get(name, 0)
+            name: _admitted_room(self.snapshot, queueing, portion) - taken.get(name, 0)
             for portion in queueing.portions
             if (name := portion.task.name)
         }
@@ -169,11 +169,26 @@ def _evicted(snapshot: Snapshot, barred: Set[str]) -> tuple[Pod, ...]:
 
 
 def room_left(snapshot: Snapshot, queueing: Queueing, portion: Portion) -> int:
-    """Return how many more pods of a task fit into the quota that the job holds."""
-    holding = sum(
-        each.state.holds_quota and each.holds for each in queueing.extras_of(portion.task.name)
-    )
-    held = queueing.core_pods(portion) + holding * portion.task.pods_per_replica
+    """Return how many more pods of a task fit into the quota that the job holds.
+
+    It can include quota that is to be released, so a new pod must not use it: see `_admitted_room`.
+    """
+    extras = queueing.extras_of(portion.task.name)
+    holding = sum(each.state.holds_quota and each.holds for each in extras)
+    return _room(snapshot, queueing, portion, extras=holding)
+
+
+def _admitted_room(snapshot: Snapshot, queueing: Queueing, portion: Portion) -> int:
+    """Return how many more pods of a task fit into the quota that Kueue leaves to the job.
+
+    The same decision can release the quota of an evicted or deleted Workload.
+    """
+    extras = queueing.admitted_extras(portion.task.name)
+    return _room(snapshot, queueing, portion, extras=extras)
+
+
+def _room(snapshot: Snapshot, queueing: Queueing, portion: Portion, *, extras: int) -> int:
+    held = queueing.core_pods(portion) + extras * portion.task.pods_per_replica
     live = _live(snapshot)
     return held - live[portion.task.name] - live[None]
 
