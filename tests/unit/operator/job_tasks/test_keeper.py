@@ -12,9 +12,10 @@ import pytest
 
 from di_kube.cache import WatchCache
 from di_kube.client import KubeClient
-from di_kube.errors import ApiError, Conflict, Forbidden, NotFound, Unavailable
+from di_kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from di_kube.resources import DIJOB_TASKS, DIJOBS, Resource
 from di_local.api.patches import merged, patched
+from di_local.api.refused import Refused
 from di_operator.job_tasks.keeper import SWEEP, JobTasks, index_owner
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.vocabulary.decision import JobEvent
@@ -112,7 +113,10 @@ class Cluster:
         self, resource: Resource, name: str, patch: Any, _: str, **__: object
     ) -> Object:
         now = await self._read(resource, name)
-        wanted = patched(now, patch) if isinstance(patch, list) else merged(now, patch)
+        try:
+            wanted = patched(now, patch) if isinstance(patch, list) else merged(now, patch)
+        except Refused as error:
+            raise Invalid(kind=resource.kind, name=name, message=error.message) from error
         if wanted["metadata"]["resourceVersion"] != now["metadata"]["resourceVersion"]:
             raise Conflict(kind=resource.kind, name=name)
         return self._written("patch", resource, wanted)
@@ -201,6 +205,16 @@ def test_a_job_with_an_unseen_change_is_read_again_and_scaled() -> None:
     cluster.put(DIJOBS, cluster.objects[DIJOBS.kind, "a"], seen=False)
     asyncio.run(keeper.reconcile(KEY))
     assert cluster.replicas == (6, 6)
+
+
+def test_a_patch_that_does_not_fit_an_unseen_change_of_the_job_is_no_refusal() -> None:
+    cluster, keeper = scaled()
+    marked = cluster.objects[DIJOBS.kind, "a"]
+    marked = cluster.put(DIJOBS, merged(marked, {"metadata": {"annotations": {"x": "y"}}}))
+    cluster.write(6)
+    cluster.put(DIJOBS, merged(marked, {"metadata": {"annotations": None}}), seen=False)
+    asyncio.run(keeper.reconcile(KEY))
+    assert (cluster.replicas, cluster.events) == ((6, 6), [])
 
 
 def test_an_unseen_scale_request_is_not_overwritten() -> None:

@@ -218,6 +218,9 @@ class JobTasks:
                 field_manager=OPERATOR_NAME,
             )
         except (Forbidden, Invalid) as error:
+            if await self._has_changed(job, key):
+                # A path of the patch may be missing in the job by now, which is no refusal.
+                return
             self._remember(self._refused, step.request)
             self._tell_refusal(step, job, step.task.replicas, error.message)
             return
@@ -227,6 +230,13 @@ class JobTasks:
         if possible != step.asked:
             bounds = f"the task may have {step.task.least} to {step.task.most}"
             self._tell_refusal(step, job, possible, bounds)
+
+    async def _has_changed(self, job: Mapping[str, Any], key: JobKey) -> bool:
+        """Return whether the job was changed since a decision was made; stores what is read."""
+        now = await self._client.get(DIJOBS, key.name, key.namespace)
+        version = now["metadata"]["resourceVersion"]
+        self._observe_job(now)
+        return bool(version != job["metadata"]["resourceVersion"])
 
     async def _patch(
         self, name: str, key: JobKey, patch: dict[str, Any], *, subresource: str | None = None
