@@ -15,18 +15,31 @@ from typing_extensions import override
 
 from di_api.timestamps import format_time
 from di_kube.cache import ADDED, BOOKMARK, DELETED, MODIFIED
-from di_kube.errors import Unavailable
+from di_kube.errors import Invalid, Unavailable
 from di_kube.pages import Version
-from di_kube.resources import CONFIGMAPS, DIJOBS, PODS, SERVICES, WORKLOADS, Resource
+from di_kube.resources import (
+    CONFIGMAPS,
+    DIJOB_TASKS,
+    DIJOBS,
+    PODS,
+    SERVICES,
+    WORKLOADS,
+    Resource,
+)
 from di_kube.selectors import Selects, read_label_selector
+from di_kube.wire import JSON_PATCH
+from di_local.api.patches import patched
+from di_local.api.refused import Refused
 from di_operator.builders.disruption_budget import BUDGETS
 from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.virtual_time import VirtualClock
 
 NAMESPACE = "ns"
 RESOURCES = {
-    resource.kind: resource for resource in (DIJOBS, PODS, SERVICES, CONFIGMAPS, BUDGETS, WORKLOADS)
+    resource.kind: resource
+    for resource in (DIJOBS, PODS, SERVICES, CONFIGMAPS, BUDGETS, WORKLOADS, DIJOB_TASKS)
 }
+WITH_GENERATION = (DIJOBS, DIJOB_TASKS)
 DEFAULT_GRACE = 30
 FINALIZER = "example.com/held"
 """Finalizer of another client."""
@@ -132,8 +145,10 @@ class WatchedApi(FakeApi):
         if old is None and resource == PODS:
             body["metadata"].setdefault("creationTimestamp", format_time(self._clock.now()))
             body.setdefault("status", {"phase": "Pending"})
-        if old is not None and resource == DIJOBS:
-            generation = old["metadata"]["generation"] + (old["spec"] != body["spec"])
+        if resource in WITH_GENERATION:
+            generation = 1
+            if old is not None:
+                generation = old["metadata"]["generation"] + (old["spec"] != body["spec"])
             body["metadata"]["generation"] = generation
         stored = super().put(resource, namespace, body)
         self._record(resource.kind, old, stored)
@@ -235,9 +250,20 @@ class WatchedApi(FakeApi):
     async def patch(
         self, resource: Resource, name: str, patch: Object, namespace: str = "", **options: Any
     ) -> Object:
+        if options.pop("content_type", None) == JSON_PATCH:
+            return await self._send(resource, self._edit(resource, name, patch, namespace))
         return await self._send(
             resource, super().patch(resource, name, patch, namespace, **options)
         )
+
+    async def _edit(self, resource: Resource, name: str, operations: Any, namespace: str) -> Object:
+        """Execute a JSON patch; the resourceVersion that it has written is a precondition."""
+        found = copied(await super().get(resource, name, namespace))
+        try:
+            body = patched(found, operations)
+        except Refused as error:
+            raise Invalid(kind=resource.kind, name=name, code=422, message=error.message) from error
+        return await super().replace(resource, name, body, namespace)
 
     @override
     async def replace(

@@ -9,14 +9,17 @@ from typing import Any, Final
 
 from di_api.indexes.replicas import indexes as replica_indexes
 from di_api.names import LABEL_OPERATOR, OPERATOR_NAME, pod_name
-from di_kube.resources import DIJOBS, PODS, WORKLOADS
+from di_kube.resources import DIJOB_TASKS, DIJOBS, PODS, WORKLOADS
 from di_kube.selectors import read_label_selector
 from di_operator.builders.configmap import transform_configmap
 from di_operator.cluster.informer_state import transform_job, transform_pod
+from di_operator.job_tasks.steps import Report as ShowStatus
+from di_operator.job_tasks.steps import Step, steps
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.needs import needs
 from di_operator.lifecycle.observed.completed import read_completed
+from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.lifecycle.policies.scheduling_objects import object_key
@@ -29,7 +32,7 @@ from di_operator.lifecycle.vocabulary.actions import (
     Replace,
 )
 from di_operator.lifecycle.vocabulary.decision import Settings
-from di_operator.lifecycle.vocabulary.reasons import Problem
+from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.nodes import crowded
 from tests.unit.operator.histories.operator import CONFIG
@@ -43,7 +46,8 @@ SETTINGS: Final = Settings(
 )
 IS_WATCHED: Final = read_label_selector(f"{LABEL_OPERATOR}={OPERATOR_NAME}")
 COUNTED_WITHIN: Final = 1.0
-"""Seconds after which the operator has seen a success: a watch is half a second behind at most."""
+"""Seconds after which the operator has seen a success: a watch is half a second behind at most. A
+DIJobTask shows ready pods after the same time."""
 
 
 def left_to_do(world: World) -> str:
@@ -92,6 +96,15 @@ def left_to_do(world: World) -> str:
 def _is_visible(world: World, pod: Object) -> bool:
     """Return whether an operator that runs can know of a pod."""
     return IS_WATCHED(pod) or pod["metadata"]["uid"] not in world.invisible
+
+
+def _of_job_tasks(world: World) -> tuple[Step, ...]:
+    """Return what is to be written to DIJobTasks, or by their request; empty if nothing."""
+    job = world.job
+    if job is None:
+        return ()
+    pods = [transform_pod(body) for body in world.api.all(PODS.kind) if _is_visible(world, body)]
+    return steps(job, world.api.all(DIJOB_TASKS.kind), pods, read_pod=Pod.read)
 
 
 def _kueue(world: World) -> Kueue:
@@ -150,12 +163,15 @@ class Watcher:
         """UIDs of the jobs of pods; by UID."""
         self._latest: dict[str, tuple[str, float]] = {}
         """UID of the latest pod by name, and when its deletion was requested."""
+        self._pods_changed = 0.0
         world.api.follow = self._follow
 
     def _follow(self, kind: str, old: Object | None, new: Object | None) -> None:
         self._trace(kind, old, new)
         if self._world.is_queued and kind in (PODS.kind, WORKLOADS.kind):
             self._check_quota()
+        if kind == PODS.kind:
+            self._pods_changed = self._world.clock.monotonic()
         if kind == PODS.kind and new is not None:
             self._follow_pod(old, new)
         if kind == DIJOBS.kind and new is not None:
@@ -250,6 +266,8 @@ class Watcher:
         """Check that nothing is left to do, and that the operator has reported no defect."""
         if left := left_to_do(self._world):
             self.blame(f"left to do at {self._world.clock.monotonic():.3f}: {left}")
+        if self._world.is_scalable:
+            self._check_job_tasks()
         for node in crowded(self._world.api) if self._world.is_allocated else ():
             self.blame(f"node {node} has too many pods")
         for name, pod in self._world.pods.items():
@@ -258,6 +276,15 @@ class Watcher:
         for event in self._world.events:
             if event.reason is Problem.RECONCILE_FAILED:
                 self.blame(f"the operator failed: {event.message}")
+            if event.reason is Reason.SCALE_REFUSED and "the task may have" not in event.message:
+                self.blame(f"a request of a DIJobTask was refused: {event.message}")
+
+    def _check_job_tasks(self) -> None:
+        """Check DIJobTasks; their status may be behind the pods."""
+        is_behind = self._world.clock.monotonic() - self._pods_changed < COUNTED_WITHIN
+        for step in _of_job_tasks(self._world):
+            if not (is_behind and isinstance(step, ShowStatus)):
+                self.blame(f"left to do for DIJobTasks: {step}")
 
     def _trace(self, kind: str, old: Object | None, new: Object | None) -> None:
         body = new or old

@@ -83,6 +83,43 @@ def elastic(random: Random) -> Object:
     return spec
 
 
+def restarted_in_place(random: Random) -> Object:
+    """A job whose failed containers are started again in their pods, perhaps as a group."""
+    first = task("w", random.randrange(1, 5), minReplicas=1, maxReplicas=5)
+    choices: dict[str, Any] = {
+        "processGroup": {"elastic": True, "lastCallSeconds": 1, "deadlineSeconds": 5},
+        "standby": 1,
+        "backoffLimit": random.choice([3, "Unlimited"]),
+    }
+    first |= {key: value for key, value in choices.items() if random.random() < 0.4}
+    tasks = [first]
+    if random.random() < 0.5:
+        tasks.append(task("v", random.randrange(1, 3), maxReplicas=5))
+    rules: list[Object] = [{"tasks": ["w"], "action": "RestartInPlace"}]
+    if random.random() < 0.3:
+        rules.insert(
+            0,
+            {
+                "tasks": ["w"],
+                "onExitCodes": {"operator": "In", "values": [1]},
+                "action": "RestartTask",
+            },
+        )
+    policy: Object = {"rules": rules}
+    return {"tasks": tasks, "backoffLimit": random.choice([2, 80]), "failurePolicy": policy}
+
+
+def scalable(random: Random) -> Object:
+    """A job of which tasks have a DIJobTask."""
+    sizes: Object = {"minReplicas": 1, "maxReplicas": 5, "scalable": True}
+    tasks = [task("w", random.randrange(1, 5), **sizes)]
+    if random.random() < 0.3:
+        tasks[0]["standby"] = 1
+    if random.random() < 0.6:
+        tasks.append(task("v", random.randrange(1, 4), **(sizes if random.random() < 0.7 else {})))
+    return {"tasks": tasks, "backoffLimit": 80}
+
+
 def preemptible(random: Random) -> Object:
     """A job of which the allocator decides how many replicas it has, and where."""
     container = {"name": "di-container", "image": "x", "resources": {"limits": {SLOT: "1"}}}

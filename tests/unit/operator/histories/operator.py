@@ -27,8 +27,11 @@ from tests.unit.operator.histories.api import WatchedApi
 from tests.unit.operator.virtual_time import VirtualClock
 
 CONFIG = load_config((), {"DI_OPERATOR_NAMESPACE": "di-system"}, random_identity=lambda: "operator")
-OF_ALLOCATOR = ("pod trials", "watch nodes", "watch other pods", "watch quotas", "allocator")
-"""Duties of the leader without which preemptible jobs get no nodes."""
+DUTIES = (
+    *("pod trials", "watch nodes", "watch other pods", "watch quotas", "allocator"),
+    *("watch dijobtasks", "job tasks"),
+)
+"""Duties of the leader that run, if the configuration has them."""
 METRICS = Metrics()
 TRACING = tracing(None, service="di-operator", ratio=0.0)
 
@@ -93,8 +96,8 @@ class Operator:
         self._seen = seen
         self._scheduler = others.scheduler
         self._controller = controller(base, seen, others, read, TRACING)
-        found = duties(base, seen, others, read) if config.policy is not None else {}
-        self._duties = [duty for name, duty in found.items() if name in OF_ALLOCATOR]
+        found = duties(base, seen, others, read)
+        self._duties = [duty for name, duty in found.items() if name in DUTIES]
         self._tasks: list[asyncio.Future[None]] = []
 
     async def stand_by(self) -> None:
@@ -118,16 +121,16 @@ class Operator:
         self.lead()
 
     def known(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what the allocator knows beside the API server, as fields of `Sources`."""
-        scheduler = self._scheduler
+        """Return what the operator knows beside the API server, as fields of `Sources`."""
+        scheduler, trial = self._scheduler, self._seen.trials.known(job)
         if scheduler is None:
-            return {}
+            return {"trial": trial}
         return {
             "grant": scheduler.grant(job),
             "nodes": scheduler.node_names(),
             "largest_node_memory": scheduler.largest_node_memory(),
             "could_run": lambda: scheduler.could_run(job),
-            "trial": self._seen.trials.known(job),
+            "trial": trial,
         }
 
     async def poll(self) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from di_api.names import LABEL_OPERATOR
-from di_kube.errors import ApiError, Conflict, Unavailable
-from di_kube.resources import PODS
+from di_kube.errors import ApiError, Conflict, Forbidden, Unavailable
+from di_kube.resources import DIJOB_TASKS, PODS
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import FINALIZER, NAMESPACE, Journey, copied
 from tests.unit.operator.histories.garbage import FOREGROUND, ORPHAN
 from tests.unit.operator.histories.jobs import COLLECTORS, requested
 from tests.unit.operator.histories.nodes import NAMES, add_nodes, cordon, lose
 from tests.unit.operator.histories.queue import is_admitted, set_conditions
-from tests.unit.operator.histories.world import READY, UNREADABLE, World
+from tests.unit.operator.histories.world import UNREADABLE, World
 
 DISRUPTED: Final = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
 SECONDS: Final = (0.1, 1.0, 5.0)
@@ -83,14 +83,9 @@ def preempt_pod(world: World, pod: str) -> None:
         world.api.request_deletion(PODS.kind, pod)
 
 
-def make_unready(world: World, pod: str) -> None:
-    if world.pods[pod]["status"]["phase"] == "Running":
-        world.set_status(pod, phase="Running", conditions=[{**READY, "status": "False"}])
-
-
 def make_all_ready(world: World) -> None:
     for pod in world.pods_in("Running"):
-        world.set_status(pod, phase="Running", conditions=[READY])
+        world.set_ready(pod, is_ready=True)
 
 
 def delete_all(world: World, kind: str) -> None:
@@ -121,6 +116,33 @@ def scale(world: World) -> None:
         return
     tasks = job["spec"]["tasks"]
     world.random.choice(tasks)["replicas"] = world.random.randrange(1, 5)
+    world.edit_job(tasks=tasks)
+
+
+def scale_by_task(world: World) -> None:
+    """Request another number of replicas by a DIJobTask, as an autoscaler does."""
+    if tasks := world.api.all(DIJOB_TASKS.kind):
+        body = world.random.choice(tasks)
+        body["spec"]["replicas"] = world.random.randrange(8)
+        world.api.put(DIJOB_TASKS, NAMESPACE, body)
+
+
+def edit_job_tasks(world: World) -> None:
+    """Remove labels and annotations of DIJobTasks, and change their bounds."""
+
+    def change(body: Object) -> None:
+        body["metadata"] |= {"labels": {}, "annotations": {}}
+        body["spec"]["maxReplicas"] = 99
+
+    world.edit(DIJOB_TASKS.kind, change)
+
+
+def change_scalable(world: World) -> None:
+    job = world.job
+    assert job is not None
+    tasks = job["spec"]["tasks"]
+    found = world.random.choice(tasks)
+    found["scalable"] = not found.get("scalable", False)
     world.edit_job(tasks=tasks)
 
 
@@ -175,6 +197,18 @@ def refuse_requests(world: World) -> None:
     world.api.before = answer
 
 
+def refuse_pods(world: World) -> None:
+    """Refuse new pods from now on, as an admission policy or a quota does."""
+    message = world.random.choice(["exceeded quota: team", "denied by a policy"])
+
+    def answer(verb: str, kind: str, name: str) -> ApiError | None:
+        if verb != "create" or kind != PODS.kind:
+            return None
+        return Forbidden(kind=kind, name=name, code=403, message=message)
+
+    world.api.before = answer
+
+
 def delay_requests(world: World) -> None:
     """Let requests or their responses take long from now on; some clients give up before."""
     share, longest, random = (
@@ -193,7 +227,9 @@ def delay_requests(world: World) -> None:
 
 
 async def replace_job(world: World) -> None:
-    """Delete the job, and create another one of the same name as soon as it is gone."""
+    """Delete the job, and create another one of the same name as soon as it is gone, half of the
+    times with another spec.
+    """
     job = world.job
     assert job is not None
     world.delete_job(world.random.choice([None, FOREGROUND, ORPHAN]))
@@ -204,7 +240,7 @@ async def replace_job(world: World) -> None:
             world.api.remove_finalizers()
         assert now < held_until + 60.0, "the garbage collector does not delete the job"
         await asyncio.sleep(0.3)
-    world.create_job(job["spec"])
+    world.create_job(world.random.choice([None, job["spec"]]))
 
 
 def evict(world: World) -> None:
@@ -240,7 +276,7 @@ OF_PODS: Final[Mapping[str, Callable[[World, str], None]]] = {
     "pod is preempted": preempt_pod,
     "pod loses its labels": remove_labels,
     "pod loses all labels": remove_all_labels,
-    "pod becomes unready": make_unready,
+    "pod becomes unready": lambda world, pod: world.set_ready(pod, is_ready=False),
 }
 """Steps that need a pod."""
 
@@ -258,6 +294,10 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     "ConfigMap is deleted": lambda world: delete_all(world, "ConfigMap"),
     "replicas are changed": scale,
     "replica leaves by name": name_leaving,
+    "DIJobTask is scaled": scale_by_task,
+    "DIJobTask is edited": edit_job_tasks,
+    "DIJobTask is deleted": lambda world: delete_all(world, DIJOB_TASKS.kind),
+    "task gets or loses its DIJobTask": change_scalable,
     "restart is requested": request_restart,
     "job is suspended or resumed": suspend_or_resume,
     "backoffLimit is edited": lambda world: world.edit_job(
@@ -270,6 +310,7 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     "all goes well": lambda world: world.calm_down(),
     "requests fail": refuse_requests,
     "requests take long": delay_requests,
+    "pods are refused": refuse_pods,
     "watches lose events": lose_events,
     "watches are cut": lambda world: world.api.cut_watches(),
     "operator restarts": restart_operator,

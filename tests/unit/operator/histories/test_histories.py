@@ -40,6 +40,7 @@ ANY: Final = (
     *("Service gets a finalizer", "another replica leads", "job is replaced"),
     *("spec becomes unreadable",),
     *("requests fail", "requests take long", "watches are cut", "operator restarts"),
+    *("pods are refused",),
 )
 
 
@@ -52,6 +53,7 @@ class Kind:
     is_undisturbed: bool = False
     is_queued: bool = False
     is_allocated: bool = False
+    is_scalable: bool = False
 
 
 UNDISTURBED: Final = Kind(spec=jobs.of_plain_tasks, steps=MILD, is_undisturbed=True)
@@ -77,6 +79,25 @@ ALLOCATED: Final = Kind(
         *("node is cordoned", "node is lost", "node is lost", "nodes are added"),
     ),
     is_allocated=True,
+)
+QUEUED_AND_ALLOCATED: Final = Kind(
+    spec=jobs.preemptible,
+    steps=(*ALLOCATED.steps, *("Kueue evicts",) * 3, "Workload is deleted"),
+    is_queued=True,
+    is_allocated=True,
+)
+SCALABLE: Final = Kind(
+    spec=jobs.scalable,
+    steps=(
+        *(*ANY, "replicas are changed", "replicas are changed"),
+        *("DIJobTask is scaled",) * 6,
+        *("DIJobTask is deleted", "DIJobTask is edited", "task gets or loses its DIJobTask"),
+    ),
+    is_scalable=True,
+)
+IN_PLACE: Final = Kind(
+    spec=jobs.restarted_in_place,
+    steps=(*ANY, *("pod fails",) * 6, *("replicas are changed",) * 2, "restart is requested"),
 )
 LOSSY: Final = Kind(
     spec=jobs.of_any_type,
@@ -104,17 +125,24 @@ def errors_only() -> Iterator[None]:
 
 async def live(kind: Kind, seed: int) -> World:
     """Live through a history and check it; return the world at its end."""
-    world = World(seed, is_queued=kind.is_queued, is_allocated=kind.is_allocated)
+    world = World(
+        seed,
+        kind.spec,
+        is_scalable=kind.is_scalable,
+        is_queued=kind.is_queued,
+        is_allocated=kind.is_allocated,
+    )
     watcher = Watcher(world, is_undisturbed=kind.is_undisturbed)
     others = (world.run_kubelets(), world.run_garbage_collector(), world.run_kueue())
     tasks = [asyncio.create_task(each) for each in others]
     try:
         await world.operator.start()
-        world.create_job(kind.spec(world.random))
+        world.create_job()
         for _ in range(world.random.randrange(3, 25)):
             await asyncio.sleep(world.random.choice([0.0, 0.01, 0.05, 0.3, 1.0, 3.0, 12.0]))
             if world.job is None:
-                break
+                world.note("- job is created again")
+                world.create_job()
             await take(world, world.random.choice(kind.steps))
         await _come_to_rest(world, watcher)
         for task in tasks:
@@ -186,6 +214,24 @@ def test_nothing_is_left_to_do_for_jobs_with_a_queue(seed: int) -> None:
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_preemptible_jobs(seed: int) -> None:
     virtual_time.run(live(ALLOCATED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_preemptible_jobs_with_a_queue(seed: int) -> None:
+    virtual_time.run(live(QUEUED_AND_ALLOCATED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_scalable_tasks(seed: int) -> None:
+    virtual_time.run(live(SCALABLE, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_containers_restarted_in_place(seed: int) -> None:
+    virtual_time.run(live(IN_PLACE, seed))
 
 
 @LARGE_HISTORIES

@@ -35,15 +35,27 @@ class World:
         random: decides what happens.
         trace: what happened, with its time.
         is_queued: the job has a queue of Kueue.
+        is_scalable: DIJobTasks are kept.
         is_allocated: the allocator places the job.
         is_ending: programs of pods end well by themselves.
         invisible: the UIDs of pods that had lost the operator's label when a process of it started.
     """
 
-    def __init__(self, seed: int, *, is_queued: bool = False, is_allocated: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        spec: Callable[[Random], Object],
+        *,
+        is_scalable: bool = False,
+        is_queued: bool = False,
+        is_allocated: bool = False,
+    ) -> None:
+        """`spec` returns the spec of another job."""
+        self._spec = spec
         self.is_queued = is_queued
+        self.is_scalable = is_scalable
         self.is_allocated = is_allocated
-        self._config = replace(CONFIG, kueue=is_queued)
+        self._config = replace(CONFIG, kueue=is_queued, job_tasks=is_scalable)
         if is_allocated:
             self._config = replace(CONFIG, policy="fit", binding=Binding.DIRECT)
         self.random = Random(seed)
@@ -84,7 +96,9 @@ class World:
         """Add a line to the trace."""
         self.trace.append((self.clock.monotonic(), text))
 
-    def create_job(self, spec: Object) -> None:
+    def create_job(self, spec: Object | None = None) -> None:
+        """Create the job, by default with a new spec."""
+        spec = self._spec(self.random) if spec is None else spec
         created = format_time(self.clock.now())
         metadata: Object = {"name": JOB, "generation": 1, "creationTimestamp": created}
         if self.is_queued:
@@ -111,12 +125,48 @@ class World:
         self.api.put(PODS, NAMESPACE, {**self.pods[pod], "status": status})
 
     def end(self, pod: str, exit_code: int) -> None:
-        """End the program of a pod."""
+        """End the program of a pod, whose kubelet may start it again."""
+        if exit_code and self.pods[pod]["spec"].get("restartPolicy") == "OnFailure":
+            self._crash(pod, exit_code)
+            return
         phase, reason = ("Failed", "Error") if exit_code else ("Succeeded", "Completed")
         finished = format_time(self.clock.now())
         ended = {"exitCode": exit_code, "reason": reason, "finishedAt": finished}
         container = {"name": "di-container", "state": {"terminated": ended}}
         self.set_status(pod, phase=phase, containerStatuses=[container])
+
+    def _crash(self, pod: str, exit_code: int) -> None:
+        finished = format_time(self.clock.now())
+        ended = {"exitCode": exit_code, "reason": "Error", "finishedAt": finished}
+        container = {
+            "name": "di-container",
+            "restartCount": self._restarts(pod),
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": ended},
+        }
+        status = {"phase": "Running", "conditions": [{**READY, "status": "False"}]}
+        self.set_status(pod, **status, containerStatuses=[container])
+
+    def _restarts(self, pod: str) -> int:
+        containers = self.pods[pod]["status"].get("containerStatuses") or [{}]
+        return int(containers[0].get("restartCount", 0))
+
+    def is_crashed(self, pod: str) -> bool:
+        """Return whether the container of a pod waits to be started again."""
+        containers = self.pods[pod]["status"].get("containerStatuses") or [{}]
+        return "waiting" in containers[0].get("state", {})
+
+    def _start_again(self, pod: str) -> None:
+        (container,) = self.pods[pod]["status"]["containerStatuses"]
+        again = {**container, "restartCount": container["restartCount"] + 1}
+        again["state"] = {"running": {}}
+        self.set_status(pod, phase="Running", conditions=[READY], containerStatuses=[again])
+
+    def set_ready(self, pod: str, *, is_ready: bool) -> None:
+        """Report whether a pod that runs is ready."""
+        status = self.pods[pod]["status"]
+        if status["phase"] == "Running" and not self.is_crashed(pod):
+            self.set_status(pod, **{**status, "conditions": [{**READY, "status": str(is_ready)}]})
 
     def delete_job(self, finalizer: str | None) -> None:
         """Delete the job: with a finalizer it goes after its objects, or leaves them."""
@@ -200,7 +250,10 @@ class World:
                 elif phase == "Running" and is_terminating and chance < 0.3:
                     self.end(name, random.choice([0, 0, 143]))
                 elif phase == "Running" and not is_terminating:
-                    if self.is_ending and chance < 0.05:
+                    if self.is_crashed(name):
+                        if chance < 0.2:
+                            self._start_again(name)
+                    elif self.is_ending and chance < 0.05:
                         self.end(name, 0)
                 elif is_terminating and not metadata.get("finalizers") and chance < 0.5:
                     self._confirm_end(pod)
