@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import orjson
 from typing_extensions import override
 
+from di_api.spec import GangScheduler
 from di_api.timestamps import format_time
 from di_kube.cache import ADDED, BOOKMARK, DELETED, MODIFIED
 from di_kube.errors import Invalid, Unavailable
@@ -31,13 +32,21 @@ from di_kube.wire import JSON_PATCH
 from di_local.api.patches import patched
 from di_local.api.refused import Refused
 from di_operator.builders.disruption_budget import BUDGETS
+from di_operator.builders.pod_group import KINDS
+from di_operator.builders.provisioning import REQUESTS, TEMPLATES
 from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.virtual_time import VirtualClock
 
 NAMESPACE = "ns"
+CLAIMS = Resource(
+    group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim"
+)
 RESOURCES = {
     resource.kind: resource
-    for resource in (DIJOBS, PODS, SERVICES, CONFIGMAPS, BUDGETS, WORKLOADS, DIJOB_TASKS)
+    for resource in (
+        *(DIJOBS, PODS, SERVICES, CONFIGMAPS, BUDGETS, WORKLOADS, DIJOB_TASKS),
+        *(REQUESTS, TEMPLATES, KINDS[GangScheduler.VOLCANO].resource, CLAIMS),
+    )
 }
 WITH_GENERATION = (DIJOBS, DIJOB_TASKS)
 DEFAULT_GRACE = 30

@@ -17,16 +17,18 @@ from di_operator.job_tasks.steps import Report as ShowStatus
 from di_operator.job_tasks.steps import Step, steps
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
 from di_operator.lifecycle.decide import decide
-from di_operator.lifecycle.needs import needs
+from di_operator.lifecycle.needs import Needs, needs
 from di_operator.lifecycle.observed.completed import read_completed
 from di_operator.lifecycle.observed.pods import Pod
 from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SpecCache
+from di_operator.lifecycle.policies.companions import seen_of
 from di_operator.lifecycle.policies.scheduling_objects import object_key
 from di_operator.lifecycle.read import read_snapshot
 from di_operator.lifecycle.vocabulary.actions import (
     Action,
     Create,
+    CreateCompanion,
     CreateSchedulingObject,
     DryRun,
     Replace,
@@ -37,12 +39,14 @@ from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.nodes import crowded
 from tests.unit.operator.histories.operator import CONFIG
 from tests.unit.operator.histories.queue import pods_with_quota
+from tests.unit.operator.histories.schedulers import COMPANION_KINDS
 from tests.unit.operator.histories.world import JOB, UNREADABLE, World
 
 SETTINGS: Final = Settings(
     service_domain=CONFIG.service_domain,
     server_url=CONFIG.server_url,
     coordinated_server_url=CONFIG.coordinated_server_url,
+    companion_kinds=COMPANION_KINDS,
 )
 IS_WATCHED: Final = read_label_selector(f"{LABEL_OPERATOR}={OPERATOR_NAME}")
 COUNTED_WITHIN: Final = 1.0
@@ -50,8 +54,9 @@ COUNTED_WITHIN: Final = 1.0
 DIJobTask shows ready pods after the same time."""
 
 
-def left_to_do(world: World) -> str:
-    """Return what a decision on the true state would do or write; empty if nothing.
+def left_to_do(world: World, *, is_polled: bool = False) -> str:
+    """Return what a decision on the true state would do or write; empty if nothing. Only a poll
+    (`is_polled`) shows that objects are missing that no watch shows.
 
     An object without the operator's label is missing: no watch shows it, so the operator finds and
     repairs it only if the job needs it. Pods are found that lose it while the operator runs.
@@ -72,19 +77,13 @@ def left_to_do(world: World) -> str:
         **world.operator.known(job),
     )
     snapshot = read_snapshot(dict(transform_job(job)), sources, read=SpecCache(size=4).examine)
-    if needed := needs(snapshot, world.clock.now(), SETTINGS).scheduling_objects:
-        stored = {
-            object_key(resource, name): world.api.stored(resource.kind).get(name)
-            for resource, name in needed
-        }
-        found = {key: body for key, body in stored.items() if body is not None}
-        snapshot = replace(snapshot, scheduling_objects=found)
+    needed = needs(snapshot, world.clock.now(), SETTINGS)
+    snapshot = replace(snapshot, **_unwatched(world, needed))
     decision = decide(snapshot, world.clock.now(), SETTINGS)
-    # Only a resync shows that an object for schedulers is gone.
     actions = [
         action
         for action in (*decision.actions, *decision.late_actions)
-        if not isinstance(action, CreateSchedulingObject)
+        if is_polled or not isinstance(action, CreateSchedulingObject | CreateCompanion)
     ]
     left = [*map(_described, actions)]
     left += [f"event {event.reason}" for event in decision.events]
@@ -96,6 +95,24 @@ def left_to_do(world: World) -> str:
 def _is_visible(world: World, pod: Object) -> bool:
     """Return whether an operator that runs can know of a pod."""
     return IS_WATCHED(pod) or pod["metadata"]["uid"] not in world.invisible
+
+
+def _unwatched(world: World, needed: Needs) -> Object:
+    """Return what reads of unwatched objects find, as fields of the snapshot."""
+    found: Object = {}
+    if needed.scheduling_objects:
+        found["scheduling_objects"] = {
+            object_key(resource, name): body
+            for resource, name in needed.scheduling_objects
+            if (body := world.api.stored(resource.kind).get(name)) is not None
+        }
+    if needed.companions:
+        found["companions"] = {
+            each.index: seen_of(body)
+            for each in needed.companions
+            if (body := world.api.stored(each.recipe.companion["kind"]).get(each.name)) is not None
+        }
+    return found
 
 
 def _of_job_tasks(world: World) -> tuple[Step, ...]:
@@ -262,9 +279,9 @@ class Watcher:
             self.faults.append(fault)
             self._world.note(f"FAULT: {fault}")
 
-    def rest(self) -> None:
+    def rest(self, *, is_polled: bool = False) -> None:
         """Check that nothing is left to do, and that the operator has reported no defect."""
-        if left := left_to_do(self._world):
+        if left := left_to_do(self._world, is_polled=is_polled):
             self.blame(f"left to do at {self._world.clock.monotonic():.3f}: {left}")
         if self._world.is_scalable:
             self._check_job_tasks()

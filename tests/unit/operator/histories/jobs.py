@@ -120,6 +120,31 @@ def scalable(random: Random) -> Object:
     return {"tasks": tasks, "backoffLimit": 80}
 
 
+def with_unwatched_objects(random: Random) -> Object:
+    """A job with objects for schedulers or of its own."""
+    first = task("w", random.randrange(1, 5), minReplicas=1, maxReplicas=5)
+    if random.random() < 0.4:
+        first["maxUnavailable"] = 1
+    tasks = [first]
+    if random.random() < 0.5:
+        later = {"dependsOn": ["w"]} if random.random() < 0.5 else {}
+        tasks.append(task("v", random.randrange(1, 3), maxReplicas=5, **later))
+    spec: Object = {"tasks": tasks, "backoffLimit": 80}
+    scheduling: Object = {}
+    if random.random() < 0.6:
+        scheduling["gangScheduler"] = random.choice(["volcano", "scheduler-plugins", "kubernetes"])
+    if random.random() < 0.4:
+        scheduling["provisioningClassName"] = "best-effort"
+    if scheduling:
+        spec["scheduling"] = scheduling
+    if random.random() < 0.5:
+        spec["companions"] = [
+            {"apiVersion": "v1", "kind": kind, "metadata": {"name": f"$(JOB)-{kind.lower()}"}}
+            for kind in ("PersistentVolumeClaim", "ConfigMap")
+        ]
+    return spec
+
+
 def preemptible(random: Random) -> Object:
     """A job of which the allocator decides how many replicas it has, and where."""
     container = {"name": "di-container", "image": "x", "resources": {"limits": {SLOT: "1"}}}

@@ -15,6 +15,7 @@ from tests.unit.operator.histories.garbage import FOREGROUND, ORPHAN
 from tests.unit.operator.histories.jobs import COLLECTORS, requested
 from tests.unit.operator.histories.nodes import NAMES, add_nodes, cordon, lose
 from tests.unit.operator.histories.queue import is_admitted, set_conditions
+from tests.unit.operator.histories.schedulers import UNWATCHED, edit_objects, fail_requests
 from tests.unit.operator.histories.world import UNREADABLE, World
 
 DISRUPTED: Final = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
@@ -249,6 +250,11 @@ def evict(world: World) -> None:
         set_conditions(world.api, world.clock, world.random.choice(admitted), Evicted=True)
 
 
+def delete_unwatched(world: World) -> None:
+    """Delete the objects of a kind that no watch shows."""
+    delete_all(world, world.random.choice(UNWATCHED))
+
+
 def lose_events(world: World) -> None:
     """Let watches lose a share of their events from now on, which only a poll finds out."""
     world.api.losing = world.random.choice([0.1, 0.5])
@@ -320,6 +326,9 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     "node is lost": lambda world: lose(world.api, world.random.choice(NAMES)),
     "nodes are added": lambda world: add_nodes(world.api),
     "Workload is deleted": lambda world: delete_all(world, "Workload"),
+    "unwatched objects are deleted": delete_unwatched,
+    "unwatched objects are edited": lambda world: edit_objects(world.api),
+    "ProvisioningRequest fails": lambda world: fail_requests(world.api),
     "operator polls": lambda world: world.operator.poll(),
     "job is replaced": replace_job,
     "Service loses its labels": remove_labels_of_services,

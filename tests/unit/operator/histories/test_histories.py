@@ -54,6 +54,8 @@ class Kind:
     is_queued: bool = False
     is_allocated: bool = False
     is_scalable: bool = False
+    is_polled: bool = False
+    """Whether the operator polls before the checks, which unwatched objects need."""
 
 
 UNDISTURBED: Final = Kind(spec=jobs.of_plain_tasks, steps=MILD, is_undisturbed=True)
@@ -95,6 +97,14 @@ SCALABLE: Final = Kind(
     ),
     is_scalable=True,
 )
+UNWATCHED: Final = Kind(
+    spec=jobs.with_unwatched_objects,
+    steps=(
+        *(*ANY, *("replicas are changed", "unwatched objects are deleted") * 4),
+        *("unwatched objects are edited", "ProvisioningRequest fails"),
+    ),
+    is_polled=True,
+)
 IN_PLACE: Final = Kind(
     spec=jobs.restarted_in_place,
     steps=(*ANY, *("pod fails",) * 6, *("replicas are changed",) * 2, "restart is requested"),
@@ -133,7 +143,10 @@ async def live(kind: Kind, seed: int) -> World:
         is_allocated=kind.is_allocated,
     )
     watcher = Watcher(world, is_undisturbed=kind.is_undisturbed)
-    others = (world.run_kubelets(), world.run_garbage_collector(), world.run_kueue())
+    others = (
+        *(world.run_kubelets(), world.run_garbage_collector()),
+        *(world.run_kueue(), world.run_autoscaler()),
+    )
     tasks = [asyncio.create_task(each) for each in others]
     try:
         await world.operator.start()
@@ -144,7 +157,7 @@ async def live(kind: Kind, seed: int) -> World:
                 world.note("- job is created again")
                 world.create_job()
             await take(world, world.random.choice(kind.steps))
-        await _come_to_rest(world, watcher)
+        await _come_to_rest(world, watcher, is_polled=kind.is_polled)
         for task in tasks:
             assert not task.done(), f"a part of the cluster has ended: {task.exception()!r}"
         assert not watcher.faults, "\n".join(watcher.faults)
@@ -159,7 +172,7 @@ async def live(kind: Kind, seed: int) -> World:
     return world
 
 
-async def _come_to_rest(world: World, watcher: Watcher) -> None:
+async def _come_to_rest(world: World, watcher: Watcher, *, is_polled: bool) -> None:
     world.note("all goes well from now on")
     world.calm_down()
     await asyncio.sleep(1.0)
@@ -167,7 +180,13 @@ async def _come_to_rest(world: World, watcher: Watcher) -> None:
     if world.api.has_lost:
         await world.operator.poll()
     await asyncio.sleep(world.random.choice([29.0, 45.0]))
-    watcher.rest()
+    if is_polled:
+        # A refused object is tried again after a minute, and what was read of a job that waits is
+        # used for 15 seconds, of one that runs for 30.
+        await asyncio.sleep(60.0)
+        await world.operator.poll()
+        await asyncio.sleep(1.0)
+    watcher.rest(is_polled=is_polled)
     world.note("the programs end")
     world.is_ending = True
     await asyncio.sleep(45.0)
@@ -226,6 +245,12 @@ def test_nothing_is_left_to_do_for_preemptible_jobs_with_a_queue(seed: int) -> N
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_scalable_tasks(seed: int) -> None:
     virtual_time.run(live(SCALABLE, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_a_poll_finds_what_is_left_to_do_for_unwatched_objects(seed: int) -> None:
+    virtual_time.run(live(UNWATCHED, seed))
 
 
 @LARGE_HISTORIES

@@ -20,6 +20,11 @@ from tests.unit.operator.histories.garbage import collect_garbage
 from tests.unit.operator.histories.nodes import add_nodes
 from tests.unit.operator.histories.operator import CONFIG, Operator
 from tests.unit.operator.histories.queue import OF_QUEUE, admit_some, create_flavor
+from tests.unit.operator.histories.schedulers import (
+    COMPANION_KINDS,
+    delete_failed_requests,
+    provision_some,
+)
 from tests.unit.operator.virtual_time import VirtualClock
 
 JOB = "a"
@@ -55,7 +60,9 @@ class World:
         self.is_queued = is_queued
         self.is_scalable = is_scalable
         self.is_allocated = is_allocated
-        self._config = replace(CONFIG, kueue=is_queued, job_tasks=is_scalable)
+        self._config = replace(
+            CONFIG, kueue=is_queued, job_tasks=is_scalable, companion_kinds=COMPANION_KINDS
+        )
         if is_allocated:
             self._config = replace(CONFIG, policy="fit", binding=Binding.DIRECT)
         self.random = Random(seed)
@@ -69,6 +76,7 @@ class World:
         self._of_operator = Random(f"{seed} operator")
         self._of_kubelets = Random(f"{seed} kubelets")
         self._of_kueue = Random(f"{seed} Kueue")
+        self._of_autoscaler = Random(f"{seed} autoscaler")
         self._of_garbage = Random(f"{seed} garbage collector")
         if is_queued:
             create_flavor(self.api)
@@ -216,6 +224,7 @@ class World:
         self.api.losing = 0.0
         self.api.remove_finalizers()
         self._remove_orphans()
+        delete_failed_requests(self.api)
         if self.is_allocated:
             add_nodes(self.api)
         job = self.job
@@ -235,6 +244,12 @@ class World:
         while True:
             await asyncio.sleep(self._of_kueue.choice([0.05, 0.3, 2.0]))
             admit_some(self.api, self.clock, self._of_kueue)
+
+    async def run_autoscaler(self) -> None:
+        """Provide requested nodes, until cancelled."""
+        while True:
+            await asyncio.sleep(self._of_autoscaler.choice([0.3, 2.0]))
+            provision_some(self.api, self._of_autoscaler)
 
     async def run_kubelets(self) -> None:
         """Start and end the programs of pods, until cancelled."""
