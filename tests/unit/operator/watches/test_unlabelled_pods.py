@@ -10,7 +10,7 @@ import pytest
 
 from di_kube.cache import ADDED, DELETED, MODIFIED
 from di_operator.cluster import unlabelled_pods
-from di_operator.cluster.unlabelled_pods import LONGEST, UnlabelledPods
+from di_operator.cluster.unlabelled_pods import AT_ONCE, LONGEST, UnlabelledPods
 from di_operator.process.controller import JobKey
 from tests.unit.operator.watches.test_deleted_pods import NAMESPACE, pod
 
@@ -66,12 +66,12 @@ def test_a_pod_that_the_watch_has_again_is_not_read(kind: str) -> None:
 def test_reads_of_a_pod_that_loses_its_label_again_and_again_are_delayed() -> None:
     lost = Lost()
     delays = []
-    for _ in range(8):
+    for _ in range(10):
         lost.lose()
         delays.append(lost.pods.until_due(KEY))
         lost.pods.note_try(KEY, "a-0")
         lost.pods.forget(KEY, "a-0")
-    assert delays == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, LONGEST, LONGEST]
+    assert delays == [0.0, 0.0, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0, LONGEST, LONGEST]
     lost.lose()
     assert lost.due() == []
     lost.seconds += LONGEST
@@ -81,8 +81,19 @@ def test_reads_of_a_pod_that_loses_its_label_again_and_again_are_delayed() -> No
 def test_a_refused_restoration_delays_the_next_one() -> None:
     lost = Lost()
     lost.lose()
-    lost.pods.note_try(KEY, "a-0")
+    for _ in range(AT_ONCE):
+        assert lost.due() == ["a-0"]
+        lost.pods.note_try(KEY, "a-0")
     assert (lost.due(), lost.pods.until_due(KEY)) == ([], 0.5)
+
+
+def test_a_pod_that_loses_its_label_again_much_later_is_read_at_once() -> None:
+    lost = Lost()
+    for _ in range(AT_ONCE + 1):
+        lost.pods.note_try(KEY, "a-0")
+    lost.seconds += 2.0
+    lost.lose()
+    assert lost.due() == ["a-0"]
 
 
 def test_lost_pods_are_bounded_and_the_job_that_has_waited_longest_loses_its_own(

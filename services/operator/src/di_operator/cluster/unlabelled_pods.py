@@ -16,9 +16,11 @@ MOST_PODS: Final = 10_000
 """Pods of all jobs that are remembered; beyond that the job that has waited longest loses its own.
 As many restored pods are remembered.
 """
+AT_ONCE: Final = 3
+"""Reads of a pod that are not delayed after its labels were restored or refused."""
 SHORTEST: Final = 0.5
 LONGEST: Final = 15.0
-"""Bounds in seconds of the delay before a pod is read that has lost its label again."""
+"""Bounds in seconds of the delay between further reads of a pod that loses its label each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +59,9 @@ class UnlabelledPods:
         self._monotonic = monotonic
         self._of_jobs: dict[JobKey, dict[str, Suspect]] = {}
         self._count = 0
-        # How often the labels of a pod were restored or refused, by UID; the oldest first.
-        self._tries: OrderedDict[str, int] = OrderedDict()
+        # How often the labels of a pod were restored or refused, and when last, by UID; the oldest
+        # first.
+        self._tries: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     def follow(self, kind: str, raw: Mapping[str, Any]) -> None:
         """Keep a pod of a job that is lost, until the watch has it again. A subscriber of the cache
@@ -100,7 +103,8 @@ class UnlabelledPods:
 
     def note_try(self, key: JobKey, uid: str) -> None:
         """Record that labels of a pod were restored or refused: the next read of it is delayed."""
-        self._tries[uid] = self._tries.pop(uid, 0) + 1
+        tries, _ = self._tries.pop(uid, (0, 0.0))
+        self._tries[uid] = tries + 1, self._monotonic()
         if len(self._tries) > MOST_PODS:
             self._tries.popitem(last=False)
         suspect = self._of_jobs.get(key, {}).get(uid)
@@ -108,10 +112,11 @@ class UnlabelledPods:
             self._keep(key, Suspect(name=suspect.name, uid=uid, due=self._due(uid)))
 
     def _due(self, uid: str) -> float:
-        tries = self._tries.get(uid, 0)
-        # Beyond 2 ** 5 the delay is LONGEST.
-        delay = min(LONGEST, SHORTEST * 2 ** min(tries - 1, 5)) if tries else 0.0
-        return self._monotonic() + delay
+        tries, last = self._tries.get(uid, (0, 0.0))
+        if tries < AT_ONCE:
+            return self._monotonic()
+        # Beyond 2.0 ** 5 the delay is LONGEST.
+        return last + min(LONGEST, SHORTEST * pow(2.0, min(tries - AT_ONCE, 5)))
 
     def _keep(self, key: JobKey, suspect: Suspect) -> None:
         found = self._of_jobs.setdefault(key, {})
