@@ -199,6 +199,8 @@ class Watcher:
         now, metadata = self._world.clock.monotonic(), new["metadata"]
         name, uid = metadata["name"], metadata["uid"]
         if old is None:
+            if self._world.job is not None and "managedBy" in self._world.job["spec"]:
+                self.blame(f"{name} of a job that another cluster runs")
             if self._is_undisturbed:
                 self._check_new(name)
             self._latest[name] = uid, now
@@ -242,6 +244,9 @@ class Watcher:
                 yield f"index {index} of {name} counts as succeeded and did not succeed"
         was = ((old or {}).get("status") or {}).get("phase")
         if status.get("phase") != "Succeeded" or was == "Succeeded":
+            return
+        if "managedBy" in spec:
+            # Its pods are in another cluster.
             return
         if spec["backoffLimit"] == UNREADABLE:
             # How many replicas are wanted is then unknown: the job ends with the pods it has.
@@ -295,6 +300,11 @@ class Watcher:
                 self.blame(f"the operator failed: {event.message}")
             if event.reason is Reason.SCALE_REFUSED and "the task may have" not in event.message:
                 self.blame(f"a request of a DIJobTask was refused: {event.message}")
+
+    def check_end(self) -> None:
+        """Check that the job does not wait for anything after its programs have ended."""
+        if self._world.is_unfinished:
+            self.blame(f"the job has not ended: {(self._world.job or {}).get('status')}")
 
     def _check_job_tasks(self) -> None:
         """Check DIJobTasks; their status may be behind the pods."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from tests.unit.allocator.objects import SLOT
 from tests.unit.lifecycle.cluster_model import task
 from tests.unit.operator.fake_api import Object
+from tests.unit.operator.histories.multikueue import CONTROLLER
 
 TEMPLATE: Final = {
     "spec": {"restartPolicy": "Never", "containers": [{"name": "di-container", "image": "x"}]}
@@ -162,6 +163,11 @@ def preemptible(random: Random) -> Object:
 def of_any_type(random: Random) -> Object:
     """A job of any type."""
     return random.choice([elastic, elastic, of_groups, coordinated])(random)
+
+
+def dispatched(random: Random) -> Object:
+    """A job that another cluster runs."""
+    return {**random.choice([elastic, of_groups])(random), "managedBy": CONTROLLER}
 
 
 def of_many_pods(random: Random) -> Object:

@@ -23,8 +23,12 @@ def create_flavor(api: WatchedApi) -> None:
     api.put(RESOURCE_FLAVORS, "", {"metadata": {"name": FLAVOR}, "spec": {}})
 
 
-def admit_some(api: WatchedApi, clock: VirtualClock, random: Random) -> None:
-    """Admit some of the Workloads that wait."""
+def admit_some(
+    api: WatchedApi, clock: VirtualClock, random: Random, *, is_checked: bool = False
+) -> None:
+    """Give some of the Workloads that wait their quota, and admit them unless a check of their
+    admission follows (`is_checked`).
+    """
     for body in api.all(WORKLOADS.kind):
         is_waiting = not (has_quota(body) or _is(body, "Finished"))
         if is_waiting and "deletionTimestamp" not in body["metadata"] and random.random() < 0.5:
@@ -36,7 +40,9 @@ def admit_some(api: WatchedApi, clock: VirtualClock, random: Random) -> None:
             body.setdefault("status", {})["admission"] = admission
             api.put(WORKLOADS, NAMESPACE, body)
             name = body["metadata"]["name"]
-            set_conditions(api, clock, name, QuotaReserved=True, Admitted=True, Evicted=False)
+            set_conditions(
+                api, clock, name, QuotaReserved=True, Admitted=not is_checked, Evicted=False
+            )
 
 
 def set_conditions(api: WatchedApi, clock: VirtualClock, name: str, **values: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from di_api.names import LABEL_OPERATOR
 from di_kube.errors import ApiError, Conflict, Forbidden, Unavailable
-from di_kube.resources import DIJOB_TASKS, PODS
+from di_kube.resources import DIJOB_TASKS, PODS, WORKLOADS
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import FINALIZER, NAMESPACE, Journey, copied
 from tests.unit.operator.histories.garbage import FOREGROUND, ORPHAN
@@ -239,6 +239,8 @@ async def replace_job(world: World) -> None:
     while world.job is not None:
         if (now := world.clock.monotonic()) > held_until:
             world.api.remove_finalizers()
+            # An operator that cannot read anything removes no finalizer of a Workload.
+            world.api.before = lambda verb, kind, name: None
         assert now < held_until + 60.0, "the garbage collector does not delete the job"
         await asyncio.sleep(0.3)
     world.create_job(world.random.choice([None, job["spec"]]))
@@ -247,7 +249,12 @@ async def replace_job(world: World) -> None:
 def evict(world: World) -> None:
     """Let Kueue request the quota of an admitted Workload back."""
     if admitted := [name for name in world.api.stored("Workload") if is_admitted(world.api, name)]:
-        set_conditions(world.api, world.clock, world.random.choice(admitted), Evicted=True)
+        name = world.random.choice(admitted)
+        # Kueue resets it when it evicts a Workload.
+        body = copied(world.api.stored("Workload")[name])
+        body["status"].pop("clusterName", None)
+        world.api.put(WORKLOADS, NAMESPACE, body)
+        set_conditions(world.api, world.clock, name, Evicted=True)
 
 
 def delete_unwatched(world: World) -> None:

@@ -105,6 +105,11 @@ UNWATCHED: Final = Kind(
     ),
     is_polled=True,
 )
+DISPATCHED: Final = Kind(
+    spec=jobs.dispatched,
+    steps=(*ANY, *("Kueue evicts", "replicas are changed") * 3, "Workload is deleted"),
+    is_queued=True,
+)
 IN_PLACE: Final = Kind(
     spec=jobs.restarted_in_place,
     steps=(*ANY, *("pod fails",) * 6, *("replicas are changed",) * 2, "restart is requested"),
@@ -191,6 +196,10 @@ async def _come_to_rest(world: World, watcher: Watcher, *, is_polled: bool) -> N
     world.is_ending = True
     await asyncio.sleep(45.0)
     watcher.rest()
+    if world.is_unfinished:
+        # What was refused for a minute is tried again after another one.
+        await asyncio.sleep(150.0)
+        watcher.check_end()
 
 
 @HISTORIES
@@ -251,6 +260,12 @@ def test_nothing_is_left_to_do_for_scalable_tasks(seed: int) -> None:
 @given(SEEDS)
 def test_a_poll_finds_what_is_left_to_do_for_unwatched_objects(seed: int) -> None:
     virtual_time.run(live(UNWATCHED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_jobs_that_another_cluster_runs(seed: int) -> None:
+    virtual_time.run(live(DISPATCHED, seed))
 
 
 @LARGE_HISTORIES

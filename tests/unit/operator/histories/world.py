@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from di_api.names import API_VERSION, KIND
+from di_api.phase import has_finished
 from di_api.queued import is_suspended_by_queue
 from di_api.timestamps import format_time
 from di_kube.resources import DIJOBS, PODS
@@ -17,6 +18,7 @@ from di_operator.lifecycle.vocabulary.decision import JobEvent
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE, RESOURCES, WatchedApi, copied
 from tests.unit.operator.histories.garbage import collect_garbage
+from tests.unit.operator.histories.multikueue import CONTROLLER, dispatch_some
 from tests.unit.operator.histories.nodes import add_nodes
 from tests.unit.operator.histories.operator import CONFIG, Operator
 from tests.unit.operator.histories.queue import OF_QUEUE, admit_some, create_flavor
@@ -90,6 +92,11 @@ class World:
         """A copy of the job as it is in the API server."""
         job = self.api.stored(KIND).get(JOB)
         return None if job is None else copied(job)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether there is a job that has not ended."""
+        return self.job is not None and not has_finished(self.job)
 
     @property
     def pods(self) -> dict[str, Object]:
@@ -243,7 +250,10 @@ class World:
         """Admit Workloads, until cancelled."""
         while True:
             await asyncio.sleep(self._of_kueue.choice([0.05, 0.3, 2.0]))
-            admit_some(self.api, self.clock, self._of_kueue)
+            is_dispatched = self.job is not None and self.job["spec"].get("managedBy") == CONTROLLER
+            admit_some(self.api, self.clock, self._of_kueue, is_checked=is_dispatched)
+            if is_dispatched:
+                dispatch_some(self.api, self.clock, self._of_kueue, is_ending=self.is_ending)
 
     async def run_autoscaler(self) -> None:
         """Provide requested nodes, until cancelled."""
