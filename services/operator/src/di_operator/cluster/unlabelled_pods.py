@@ -80,6 +80,11 @@ class UnlabelledPods:
         else:
             self.forget(key, uid)
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there are none of any job."""
+        return not self._of_jobs
+
     def due(self, key: JobKey) -> list[Suspect]:
         """Return the pods of a job that are to be read now."""
         now = self._monotonic()

@@ -49,6 +49,11 @@ class LostLabels:
         self._suspects = reader.unlabelled_pods
         self._executor = executor
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no pod of any job is lost."""
+        return self._suspects.is_empty
+
     def until_due(self, key: JobKey) -> float | None:
         """Return the seconds until a pod of a job is to be read; None if there is none."""
         return self._suspects.until_due(key)

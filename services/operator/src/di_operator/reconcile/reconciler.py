@@ -97,7 +97,9 @@ class Reconciler:
             try:
                 with bound_contextvars(**key._asdict(), uid=job["metadata"]["uid"]):
                     requeue_after = await self._step(dict(job), key)
-                return _sooner(requeue_after, self._lost_labels.until_due(key))
+                if not self._lost_labels.is_idle:
+                    requeue_after = _sooner(requeue_after, self._lost_labels.until_due(key))
+                return requeue_after
             except NotFound as error:
                 if error.kind != DIJOBS.kind:
                     raise
