@@ -349,5 +349,10 @@ STORIES: Mapping[str, Story] = {**WORKLOADS, **QUEUED}
 RACING = frozenset({"delete", "recreate"})
 """Where a user deletes a job: the garbage collector and the operator race for its objects."""
 
+HOLDING = frozenset({"standby"})
+"""Where a deleted pod is held until something else has happened, which takes as long as the machine
+and the fault want.
+"""
+
 REPLICAS: Mapping[str, int] = {"hand-over": 2}
 """Replicas of the operator; one unless said."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -73,6 +74,14 @@ def test_a_fault_may_leave(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize("changes", FORBIDDEN.values(), ids=FORBIDDEN)
 def test_a_fault_may_not_leave(changes: dict[str, Any]) -> None:
     assert found(**changes)
+
+
+@pytest.mark.parametrize(("workload", "allowed"), [("standby", True), ("success", False)])
+def test_a_pod_may_be_reported_as_not_ending_where_the_workload_holds_it(
+    workload: str, allowed: bool
+) -> None:
+    reported = replace(CLEAN, events={**CLEAN.events, ("Warning", "PodNotEnding"): 1})
+    assert allowed == (not list(differences(reported, BASELINE, Plan(workload=workload))))
 
 
 def test_a_job_that_must_fail_leaves_no_pod_and_creates_none_again() -> None:
