@@ -14,10 +14,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=True,
 )
+settings.register_profile("brief", settings.get_profile("di"), max_examples=10)
 settings.register_profile(
     "thorough", settings.get_profile("di"), max_examples=200, derandomize=False
 )
-# `make test-all` sets it (tools/lanes/__main__.py).
+# `make check` and `make test-all` set it (tools/lanes/table.py).
 settings.load_profile(os.environ.get("DI_HYPOTHESIS_PROFILE", "di"))
 
 

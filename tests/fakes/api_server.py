@@ -129,6 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*connection)
 
     protocol_version = "HTTP/1.1"
+    # Otherwise a body would wait up to 40 ms for the acknowledgement of its head.
+    disable_nagle_algorithm = True
 
     @override
     def log_message(self, format: str, *args: object) -> None:  # as it is there

@@ -40,6 +40,7 @@ def registry() -> Iterator[Registry]:
 class _Handler(Handler):
     server: Registry
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         if found := self._part("manifests"):

@@ -82,7 +82,7 @@ def _run(arguments: Sequence[str], cache: Path) -> int:
         python=Path(sys.executable),
         out=out,
         options=[*([] if everything else ["-m", f"not {table.EXTENDED}"]), *options],
-        variables={"DI_HYPOTHESIS_PROFILE": "thorough"} if everything else {},
+        variables={"DI_HYPOTHESIS_PROFILE": table.PROFILES[asked.command]},
         measured=measured,
         at_once=asked.at_once or table.AT_ONCE[asked.command],
         on_end=write,

@@ -38,17 +38,27 @@ _DECISIONS: Final = _pytest(
     *(f"tests/unit/{each}" for each in _OF_OPERATOR),
     *("tests/golden", "tests/poison"),
 )
+_OF_USERS: Final = ("cli", "dashboard", "examples", "local", "sdk")
+"""Folders of unit tests of what a user starts. They wait for loopback and processes half of the
+time.
+"""
+_CLIENTS: Final = _pytest(
+    "clients",
+    "`di`, the page, local runs and the package in a program: no I/O but on loopback",
+    *(f"tests/unit/{each}" for each in _OF_USERS),
+)
 _UNITS: Final = _pytest(
     "units",
     "all other rules and formats: no I/O but on loopback",
     "tests/unit",
-    *(f"--ignore=tests/unit/{each}" for each in _OF_OPERATOR),
+    *(f"--ignore=tests/unit/{each}" for each in (*_OF_OPERATOR, *_OF_USERS)),
     needs=["soak"],
 )
 
 CHECK: Final[Sequence[Lane]] = (
-    _UNITS,
+    _CLIENTS,
     _DECISIONS,
+    _UNITS,
     Lane(name="types", what="mypy over all of the code", arguments=["-m", "mypy"]),
     Lane(
         name="contracts",
@@ -71,7 +81,7 @@ TEST: Final[Sequence[Lane]] = (
         needs=[*_NODE, "containers", "peers"],
         disk=4,
     ),
-    _UNITS,
+    _CLIENTS,
     _integration(
         "local",
         "`di`, local runs, the local cluster, and what a release is made of",
@@ -88,6 +98,7 @@ TEST: Final[Sequence[Lane]] = (
         "operator", "the operator as a process before a real API server", "operator", needs=[]
     ),
     _DECISIONS,
+    _UNITS,
     _integration(
         "admission",
         "what is refused, converted and rolled between versions",
@@ -159,9 +170,12 @@ ALL: Final[Sequence[Lane]] = (
 
 
 COMMANDS: Final[dict[str, Sequence[Lane]]] = {"check": CHECK, "test": TEST, "all": ALL}
-AT_ONCE: Final = {"check": 2, "test": 3, "all": 3}
-"""Lanes side by side, by command, on two cores. Most lanes with a cluster wait for it a third of
-their time. Those of `make check` only compute."""
+AT_ONCE: Final = {"check": 3, "test": 3, "all": 3}
+"""Lanes side by side, by command, on two cores. Most of them wait a third of their time, for a
+cluster or for loopback."""
+
+PROFILES: Final = {"check": "brief", "test": "di", "all": "thorough"}
+"""The profile of the property tests, by command: how many examples they try."""
 
 
 def chosen(lanes: Sequence[Lane], names: Sequence[str]) -> list[Lane]:

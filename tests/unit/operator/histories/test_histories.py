@@ -17,6 +17,7 @@ import structlog
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.profiles import by_profile
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories import jobs
@@ -120,11 +121,12 @@ LOSSY: Final = Kind(
 )
 MANY_PODS: Final = Kind(spec=jobs.of_many_pods, steps=ANY)
 SEEDS = st.integers(0, 2**32 - 1)
-IS_THOROUGH: Final = settings.get_current_profile_name() == "thorough"
 # A smaller seed is another history, not a simpler one.
 PHASES: Final = (Phase.explicit, Phase.generate)
-HISTORIES: Final = settings(phases=PHASES, max_examples=60 if IS_THOROUGH else 20)
-LARGE_HISTORIES: Final = settings(phases=PHASES, max_examples=30 if IS_THOROUGH else 12)
+HISTORIES: Final = settings(phases=PHASES, max_examples=by_profile(brief=5, usual=20, thorough=60))
+LARGE_HISTORIES: Final = settings(
+    phases=PHASES, max_examples=by_profile(brief=3, usual=12, thorough=30)
+)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -36,6 +36,7 @@ from di_operator.process.lease_state import Loss, NotLeading
 from di_operator.process.queue import KeyedBackoff, KeyQueue
 from di_operator.process.supervision import Supervisor
 from di_operator.runtime import DRAIN_SECONDS, EVENT_DRAIN_SECONDS, Runtime
+from tests.profiles import by_profile
 from tests.unit.operator.fake_api import FakeApi, Object
 from tests.unit.operator.test_runtime import Cache
 from tests.unit.operator.virtual_time import VirtualClock, VirtualTimeLoop
@@ -415,7 +416,7 @@ def test_a_replica_ends_in_time_after_a_fault_at_any_step(
     clean = course(names)
     assert not clean.wrong
     failures = []
-    for step in range(1, clean.steps + 1):
+    for step in range(1, clean.steps + 1, by_profile(brief=5, usual=1, thorough=1)):
         found = course(names, fault, step)
         if found.wrong:
             failures.append(f"step {step} of {clean.steps}: {found.wrong}\n{found.where}")
