@@ -84,7 +84,7 @@ def _run(arguments: Sequence[str], cache: Path) -> int:
         options=[*([] if everything else ["-m", f"not {table.EXTENDED}"]), *options],
         variables={"DI_HYPOTHESIS_PROFILE": table.PROFILES[asked.command]},
         measured=measured,
-        at_once=asked.at_once or table.AT_ONCE[asked.command],
+        at_once=asked.at_once or table.AT_ONCE,
         on_end=write,
     )
     print(f"{title}: {', '.join(lane.name for lane in lanes)}", flush=True)

@@ -170,8 +170,8 @@ ALL: Final[Sequence[Lane]] = (
 
 
 COMMANDS: Final[dict[str, Sequence[Lane]]] = {"check": CHECK, "test": TEST, "all": ALL}
-AT_ONCE: Final = {"check": 3, "test": 3, "all": 3}
-"""Lanes side by side, by command, on two cores. Most of them wait a third of their time, for a
+AT_ONCE: Final = 3
+"""Lanes side by side, on two cores. Most of them wait a third of their time, for a
 cluster or for loopback."""
 
 PROFILES: Final = {"check": "brief", "test": "di", "all": "thorough"}

@@ -106,11 +106,7 @@ UNWATCHED: Final = Kind(
     ),
     is_polled=True,
 )
-DISPATCHED: Final = Kind(
-    spec=jobs.dispatched,
-    steps=(*ANY, *("Kueue evicts", "replicas are changed") * 3, "Workload is deleted"),
-    is_queued=True,
-)
+DISPATCHED: Final = Kind(spec=jobs.dispatched, steps=QUEUED.steps, is_queued=True)
 IN_PLACE: Final = Kind(
     spec=jobs.restarted_in_place,
     steps=(*ANY, *("pod fails",) * 6, *("replicas are changed",) * 2, "restart is requested"),

@@ -112,7 +112,7 @@ class _Pending:
     first: datetime
     last: datetime
     due: float
-    """When it is sent, by the monotonic clock."""
+    """When it is sent, by the monotonic clock; a Warning does not wait for it."""
     count: int = 1
     attempts: int = 0
     unsure: int = 0
@@ -170,7 +170,7 @@ class EventRecorder:
             return
         # Keep the metadata only: the specs of two thousand large jobs would exceed the memory.
         about = {"metadata": job["metadata"]}
-        due = self._clock.monotonic() + (0.0 if warning else HELD_SECONDS)
+        due = self._clock.monotonic() + HELD_SECONDS
         pending[key] = _Pending(job=about, event=event, first=now, last=now, due=due)
         self._wake.set()
 

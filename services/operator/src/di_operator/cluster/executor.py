@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, assert_never
 
 import structlog
 
-from di_api.names import LABEL_OPERATOR, OPERATOR_NAME
+from di_api.names import OPERATOR_NAME
 from di_api.ownership import controlling_job, is_controlled_by, is_of_earlier_job
 from di_kube.client import KubeClient
 from di_kube.errors import (
@@ -28,6 +28,7 @@ from di_kube.resources import SERVICES, WORKLOADS, Resource
 from di_operator.cluster.companions import Companions
 from di_operator.cluster.create_answers import dry_run, invalid, refusal
 from di_operator.cluster.scheduling_objects import SchedulingObjects
+from di_operator.cluster.unlabelled_pods import is_labelled
 from di_operator.lifecycle.observed.pods import is_finished
 from di_operator.lifecycle.vocabulary.actions import (
     Action,
@@ -241,8 +242,7 @@ class Executor:
         job = controlling_job(wanted)
         assert job is not None, "whatever is created here belongs to a job"
         ours = is_controlled_by(found, job["uid"])
-        labels = found["metadata"].get("labels") or {}
-        if ours and labels.get(LABEL_OPERATOR) != OPERATOR_NAME:
+        if ours and not is_labelled(found):
             # Invisible to the watch: counted as created, it would be created again forever.
             return NameTaken(resource=resource, found=found)
         if ours and "deletionTimestamp" not in found["metadata"]:

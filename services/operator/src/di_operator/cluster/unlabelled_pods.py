@@ -46,7 +46,7 @@ def is_unexplained(metadata: Mapping[str, Any]) -> bool:
 
 
 def is_labelled(found: Mapping[str, Any]) -> bool:
-    """Return whether the watch selects a pod."""
+    """Return whether the operator's watches select an object."""
     labels = found["metadata"].get("labels") or {}
     return bool(labels.get(LABEL_OPERATOR) == OPERATOR_NAME)
 

@@ -23,6 +23,7 @@ from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.needs import needs
 from di_operator.lifecycle.observed.snapshot import Snapshot
 from di_operator.lifecycle.observed.status import Status
+from di_operator.lifecycle.observed.verdict import earliest
 from di_operator.lifecycle.policies.kueue_workloads import leftover_steps
 from di_operator.lifecycle.policies.reclaim import reclaim, restored_events
 from di_operator.lifecycle.policies.reports.reconcile_failure import defect
@@ -98,7 +99,7 @@ class Reconciler:
                 with bound_contextvars(**key._asdict(), uid=job["metadata"]["uid"]):
                     requeue_after = await self._step(dict(job), key)
                 if not self._lost_labels.is_idle:
-                    requeue_after = _sooner(requeue_after, self._lost_labels.until_due(key))
+                    requeue_after = earliest(requeue_after, self._lost_labels.until_due(key))
                 return requeue_after
             except NotFound as error:
                 if error.kind != DIJOBS.kind:
@@ -322,11 +323,6 @@ def _wanted_by_user(job: Mapping[str, Any]) -> tuple[object, ...]:
     """
     metadata = job["metadata"]
     return metadata["uid"], metadata.get("generation"), metadata.get("deletionTimestamp")
-
-
-def _sooner(first: float | None, second: float | None) -> float | None:
-    delays = [delay for delay in (first, second) if delay is not None]
-    return min(delays, default=None)
 
 
 def _deletes_pods(decision: Decision) -> bool:
