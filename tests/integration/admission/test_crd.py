@@ -271,6 +271,38 @@ def test_the_whole_status_is_kept_and_shown(kubectl: Kubectl, namespace: str) ->
 
 
 @pytest.mark.usefixtures("crd")
+def test_controllers_apply_conditions_of_different_types_without_a_conflict(
+    kubectl: Kubectl, namespace: str
+) -> None:
+    assert apply(kubectl, namespace, GOOD).returncode == 0
+    job = {key: GOOD[key] for key in ("apiVersion", "kind")} | {"metadata": {"name": "cartpole"}}
+    for kind in ("Running", "example.org/Checked"):
+        condition = {**STATUS["conditions"][0], "type": kind}
+        applied = kubectl(
+            *("apply", "--server-side", f"--field-manager={kind}", "--subresource=status"),
+            *("-n", namespace, "-f", "-"),
+            stdin={**job, "status": {"conditions": [condition]}},
+        )
+        assert applied.returncode == 0, applied.stderr
+    found = json.loads(kubectl("get", "dijob", "cartpole", "-n", namespace, "-o", "json").stdout)
+    types = [condition["type"] for condition in found["status"]["conditions"]]
+    assert sorted(types) == ["Running", "example.org/Checked"]
+
+
+@pytest.mark.usefixtures("crd")
+def test_a_variable_that_a_pod_may_have_twice_is_taken_twice(
+    kubectl: Kubectl, namespace: str
+) -> None:
+    variables = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
+    job = spec_with(lambda s: s["tasks"][1].update(template=deepcopy(TEMPLATE)))
+    job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] = variables
+    applied = apply(kubectl, namespace, job)
+    assert applied.returncode == 0, applied.stderr
+    found = json.loads(kubectl("get", "dijob", "cartpole", "-n", namespace, "-o", "json").stdout)
+    assert found["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] == variables
+
+
+@pytest.mark.usefixtures("crd")
 def test_a_job_cannot_be_created_with_a_status(kubectl: Kubectl, namespace: str) -> None:
     assert apply(kubectl, namespace, GOOD | {"status": STATUS}).returncode == 0
     found = json.loads(kubectl("get", "dijob", "cartpole", "-n", namespace, "-o", "json").stdout)

@@ -28,7 +28,17 @@ def resources(**fields: Any) -> Job:
     return {"container": {"resources": fields}}
 
 
+def devices(*paths: str) -> Job:
+    """A container with a block device of one volume at several paths."""
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    found = [{"name": "data", "devicePath": path} for path in paths]
+    return {"spec": {"volumes": volumes}, "container": {"volumeDevices": found}}
+
+
 GPU: Final = "nvidia.com/gpu"
+SPREAD: Final = MappingProxyType(
+    {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+)
 BAD: Final = MappingProxyType[str, Job](
     {
         "label with at sign": {"metadata": {"labels": {"user": "alice@example.com"}}},
@@ -111,6 +121,21 @@ BAD: Final = MappingProxyType[str, Job](
         },
         "volume name": {"spec": {"volumes": [{"name": "A_b", "emptyDir": {}}]}},
         "container name": {"container": {"name": "A_b"}},
+        "containers of one name": {"spec": {"containers": [{"name": "a", "image": "b"}] * 2}},
+        "init containers of one name": {
+            "spec": {"initContainers": [{"name": "a", "image": "b"}] * 2}
+        },
+        "gate twice": {"spec": {"schedulingGates": [{"name": "example.org/a"}] * 2}},
+        "pod's claim twice": {
+            "spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}] * 2}
+        },
+        "container's claim twice": {
+            "spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
+            "container": {"resources": {"claims": [{"name": "gpu"}] * 2}},
+        },
+        "spread twice": {"spec": {"topologySpreadConstraints": [{**SPREAD}] * 2}},
+        "device twice": devices(*["/dev/a"] * 2),
+        "device's volume twice": devices("/dev/a", "/dev/b"),
         "names twice": {"spec": {"initContainers": [{"name": "di-container", "image": "a"}]}},
         "probe without handler": {"container": {"livenessProbe": {"periodSeconds": 5}}},
         "probe of two handlers": {
@@ -153,6 +178,19 @@ ODD: Final = MappingProxyType[str, Job](
         "ports without names": {
             "container": {"ports": [{"containerPort": 1}, {"containerPort": 2}]}
         },
+        "port number twice": {"container": {"ports": [{"containerPort": 1}] * 2}},
+        "host and pull secret twice": {
+            "spec": {
+                "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["a"]}] * 2,
+                "imagePullSecrets": [{"name": "a"}] * 2,
+            }
+        },
+        "spread over two keys": {
+            "spec": {
+                "topologySpreadConstraints": [{**SPREAD}, {**SPREAD, "topologyKey": "host"}],
+            }
+        },
+        "device": devices("/dev/a"),
         "port name": {"container": {"ports": [{"name": "a-1", "containerPort": 65535}]}},
         "mounts": mounting(
             {"name": "data", "mountPath": "/x", "subPath": "a..b/c"},

@@ -27,6 +27,17 @@ def test_every_status_field_of_a_crd_is_named_by_a_writer(crd: str) -> None:
     assert [path for path, name in properties(status_schema(crd)) if name not in texts] == []
 
 
+def test_managed_fields_never_list_what_is_inside_an_object_of_the_status() -> None:
+    fields = status_schema(JOBS)["properties"]
+    conditions = fields["conditions"]
+    objects = [*(each for each in fields.values() if each["type"] == "object"), conditions["items"]]
+    assert {each.get("x-kubernetes-map-type") for each in objects} == {"atomic"}
+    # Two controllers can apply conditions of two types.
+    assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+    lists = [each for each in fields.values() if each["type"] == "array" and each != conditions]
+    assert {each.get("x-kubernetes-list-type") for each in lists} == {"atomic"}
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
     [

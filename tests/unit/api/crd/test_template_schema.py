@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import given
 
+from di_api.crd.core_schema import as_one_value
 from di_api.quantity import quantity_schema
 from di_api.validation import validate_job
 from di_api.validation.templates.core_types import template_errors
@@ -157,7 +158,13 @@ STRICT = json.loads((ROOT / "libraries/api/src/di_api/data/pod_template.json").r
 
 def test_the_template_schema_is_that_of_the_tasks_in_the_crd() -> None:
     schema = SPEC["tasks"]["items"]["properties"]["template"]
-    assert {k: v for k, v in schema.items() if k != "description"} == STRICT
+    assert {k: v for k, v in schema.items() if k != "description"} == as_one_value(STRICT)
+
+
+def test_lists_of_a_task_have_no_keys_that_each_status_write_would_compare() -> None:
+    assert '"x-kubernetes-list-map-keys"' in json.dumps(STRICT)
+    assert '"x-kubernetes-list-map-keys"' not in json.dumps(SPEC["tasks"])
+    assert SPEC["tasks"]["x-kubernetes-list-type"] == "atomic"
 
 
 @pytest.mark.parametrize("role", ["coordinator", "collector", "learner"])

@@ -16,14 +16,16 @@ from di_api.spec.bounds import MAX_ITEMS, MAX_NESTED_ITEMS
 Schema = dict[str, Any]
 
 _CORE: Final = "io.k8s.api.core.v1."
+_LIST_TYPE: Final = "x-kubernetes-list-type"
+_LIST_KEYS: Final = "x-kubernetes-list-map-keys"
 _KEPT: Final = (
     "type",
     "format",
     "enum",
     "default",
     "required",
-    "x-kubernetes-list-type",
-    "x-kubernetes-list-map-keys",
+    _LIST_TYPE,
+    _LIST_KEYS,
     "x-kubernetes-map-type",
 )
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -108,6 +110,24 @@ def _holds_many(schema: Schema) -> bool:
     if "items" in schema or "additionalProperties" in schema:
         return True
     return any(map(_holds_many, schema.get("properties", {}).values()))
+
+
+def as_one_value(schema: Schema) -> Schema:
+    """Return the schema without keys of lists, for what is inside of a list that is one value.
+
+    The API server replaces such a list as a whole, so nothing inside is merged. With keys it would
+    compare all items whenever the object is written, and a job is written with each status.
+    """
+    result = {key: value for key, value in schema.items() if key != _LIST_KEYS}
+    if _LIST_KEYS in schema:
+        result[_LIST_TYPE] = "atomic"
+    if "properties" in schema:
+        fields = schema["properties"].items()
+        result["properties"] = {name: as_one_value(each) for name, each in fields}
+    for below in ("items", "additionalProperties"):
+        if below in schema:
+            result[below] = as_one_value(schema[below])
+    return result
 
 
 def core_schema(document: Mapping[str, Any], kind: str) -> Schema:
@@ -195,7 +215,7 @@ def _kept(schema: Mapping[str, Any]) -> Schema:
 
 def _default_map_keys(array: Schema, above: tuple[str, ...]) -> None:
     """Make the keys of a list that is a map required, unless they have a default."""
-    for key in array.get("x-kubernetes-list-map-keys", ()):
+    for key in array.get(_LIST_KEYS, ()):
         item = array["items"]
         field = item["properties"][key]
         if key in item.get("required", ()) or "default" in field:

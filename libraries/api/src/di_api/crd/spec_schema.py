@@ -10,7 +10,7 @@ from di_api.base_template import ABOUT, BASE
 from di_api.companions import COMPANION_NAME, LONGEST_COMPANION_NAME
 from di_api.conversion.versions import fields_of_older_versions
 from di_api.crd.changes import fixed_fields, may_change
-from di_api.crd.core_schema import Schema, loose_template_schema
+from di_api.crd.core_schema import Schema, as_one_value, loose_template_schema
 from di_api.crd.document import Shared
 from di_api.spec.aggregator import AggregatorConfigSpec
 from di_api.spec.coordinated import Coordinated, RolePods
@@ -193,7 +193,7 @@ class SpecSchemas:
         match kind:
             case Structs():
                 # Not a map by name: what writes one of its items writes all.
-                item: Schema = {"type": "object", **self._object(kind.of)}
+                item = as_one_value({"type": "object", **self._object(kind.of)})
                 return {**lowest, **most, "x-kubernetes-list-type": "atomic", "items": item}
             case Companions():
                 return {**most, "x-kubernetes-list-type": "atomic", "items": _companion_schema()}

@@ -58,7 +58,15 @@ _HOOKS: Final = ("postStart", "preStop")
 _HOOK_HANDLERS: Final = ("exec", "httpGet", "sleep", "tcpSocket")
 _SET: Final = frozenset({"In", "NotIn"})
 _EXISTENCE: Final = frozenset({"Exists", "DoesNotExist"})
-_CONTAINERS: Final = ("initContainers", "containers")
+_CONTAINERS: Final = ("containers", "initContainers")
+_UNIQUE_IN_POD: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "resourceClaims": ("name",),
+        "schedulingGates": ("name",),
+        "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+    }
+)
+"""Lists no two items of which have the same values of these fields."""
 
 
 def pod_faults(path: str, template: object, job_volumes: set[str]) -> Iterator[FieldError]:
@@ -81,13 +89,15 @@ def pod_faults(path: str, template: object, job_volumes: set[str]) -> Iterator[F
     yield from repeated_names(names_of(spec.get("volumes")), f"{path}.volumes", "another volume")
     volumes = {*names_of(spec.get("volumes")).values(), *job_volumes}
     claims = set(names_of(spec.get("resourceClaims")).values())
-    known = set(names_of(spec.get("containers")).values())
-    for index, name in names_of(spec.get("initContainers")).items():
-        if name in known:
-            message = "is the name of another container already"
-            yield FieldError(f"{path}.initContainers[{index}].name", name, message)
-        known.add(name)
+    for field, keys in _UNIQUE_IN_POD.items():
+        yield from _repeated(f"{path}.{field}", spec.get(field), keys)
+    known = set[str]()
     for field in _CONTAINERS:
+        for index, name in names_of(spec.get(field)).items():
+            if name in known:
+                message = "is the name of another container already"
+                yield FieldError(f"{path}.{field}[{index}].name", name, message)
+            known.add(name)
         for index, container in enumerate(map(mapping, items(spec.get(field)))):
             where = f"{path}.{field}[{index}]"
             yield from _container(where, container)
@@ -103,6 +113,8 @@ def _container(path: str, container: Object) -> Iterator[FieldError]:
     yield from _each(f"{path}.ports", ports, lambda where, port: _values(where, port, _PORTS))
     yield from repeated_names(_named_ports(ports), f"{path}.ports", "another port")
     yield from _each(f"{path}.env", container.get("env"), _variable)
+    for key in ("name", "devicePath"):
+        yield from _repeated(f"{path}.volumeDevices", container.get("volumeDevices"), (key,))
     yield from _resources(f"{path}.resources", mapping(container.get("resources")))
     for name in _PROBES:
         if (probe := container.get(name)) is not None:
@@ -111,6 +123,21 @@ def _container(path: str, container: Object) -> Iterator[FieldError]:
     for name in _HOOKS:
         if (hook := mapping(container.get("lifecycle")).get(name)) is not None:
             yield from _one_of(f"{path}.lifecycle.{name}", mapping(hook), _HOOK_HANDLERS)
+
+
+def _repeated(path: str, found: object, keys: tuple[str, ...]) -> Iterator[FieldError]:
+    """Yield an error for each item of the list at `path` whose values of `keys` are those of an
+    item before it.
+    """
+    seen = set[tuple[str, ...]]()
+    for index, item in enumerate(map(mapping, items(found))):
+        values = tuple(value for key in keys if isinstance(value := item.get(key), str))
+        if len(values) < len(keys):
+            continue
+        if values in seen:
+            message = f"is the {' and '.join(keys)} of another item already"
+            yield FieldError(f"{path}[{index}].{keys[0]}", values[0], message)
+        seen.add(values)
 
 
 def _named_ports(ports: object) -> dict[int, str]:
@@ -155,6 +182,7 @@ def _claims(path: str, container: Object, claims: set[str]) -> Iterator[FieldErr
         if name not in claims:
             message = "is the name of no claim in resourceClaims of the pod"
             yield FieldError(f"{path}.resources.claims[{index}].name", name, message)
+    yield from repeated_names(names_of(found), f"{path}.resources.claims", "another claim")
 
 
 def _resources(path: str, resources: Object) -> Iterator[FieldError]:

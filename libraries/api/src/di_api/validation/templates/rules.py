@@ -10,7 +10,7 @@ from di_api.quantity import fault_of_amount, read_quantity
 from di_api.spec.coordinated import Coordinated, RolePods
 from di_api.spec.declared import fields_of
 from di_api.spec.kinds import Struct
-from di_api.validation.repeated import names_of, repeated_names
+from di_api.validation.repeated import names_of
 from di_api.validation.templates.pod_rules import pod_faults
 
 _ROLES: Final = tuple(
@@ -55,7 +55,6 @@ def unfit_pods(path: str, template: object, job_volumes: set[str]) -> Iterator[F
         elif not isinstance(container.get("name"), str) or not container["name"]:
             name = container.get("name")
             yield FieldError(f"{where}.name", ABSENT if name is None else name, "is required")
-    yield from repeated_names(names_of(containers), f"{path}.spec.containers", "another container")
     yield from _above_limits(f"{path}.spec", spec)
     for field in ("containers", "initContainers"):
         for index, container in enumerate(items(spec.get(field))):
