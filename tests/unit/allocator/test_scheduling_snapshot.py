@@ -9,6 +9,7 @@ import pytest
 from di_api.validation import load_leniently as load
 from di_operator.allocator.grants.granting import reduced
 from di_operator.allocator.model.job import WAIT, NodeList
+from di_operator.allocator.model.resources import PODS, UNIT
 from di_operator.allocator.observe.inventory import Unreadable
 from di_operator.allocator.placement.current_free_capacity import PresentRoom
 from di_operator.builders.pinning import pin
@@ -174,6 +175,25 @@ def test_an_invalid_new_job_is_left_out_and_a_running_one_is_not() -> None:
 def test_a_job_with_a_malformed_spec_is_left_out() -> None:
     unreadable = job("x", task("learner", replicas="two"))  # type: ignore[arg-type]  # text
     assert snapshot(unreadable, job("y", task("learner"))).jobs.keys() == {"rl/y"}
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_pods_of_a_job_with_a_malformed_field_take_their_capacity(is_deleted: bool) -> None:
+    status = {"phase": "Running", "placement": {"learner": ["a", "a"]}}
+    bad = job("x", task("learner", 2), status=status, backoffLimit="many")
+    present, departed = ([], [bad]) if is_deleted else ([bad], [])
+    found = snapshot(*present, pods=[pod("x", "learner", "a")] * 2, departed=departed)
+    assert found.jobs == {}
+    assert free(found.now) == {"a": 2, "b": 4}
+    assert free(found.nodes) == {"a": 4 if is_deleted else 2, "b": 4}
+    assert found.unreadable == {}
+
+
+def test_pods_of_a_job_with_malformed_tasks_count_as_pods() -> None:
+    bad = job("x", task("learner", replicas="two"))  # type: ignore[arg-type]  # text
+    found = snapshot(bad, pods=[pod("x", "learner", "a")])
+    assert [one.name for one in found.unreadable.values()] == ["x"]
+    assert found.nodes["a"].free[PODS] == found.nodes["b"].free[PODS] - UNIT
 
 
 def test_an_unreadable_job_is_named_and_the_others_are_read() -> None:

@@ -13,7 +13,7 @@ read keeps what it has.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -43,7 +43,7 @@ from di_operator.allocator.observe.inventory import (
 )
 from di_operator.allocator.observe.node_pool import NodePool
 from di_operator.allocator.observe.node_usage import Ledger
-from di_operator.allocator.observe.own_pods import A_POD, OwnPods, read_own_pods
+from di_operator.allocator.observe.own_pods import A_POD, OwnPods, read_own_pods, spec_of_pods
 from di_operator.allocator.observe.refused_nodes import Refusals
 from di_operator.allocator.observe.report_cache import Reports
 from di_operator.allocator.observe.reservations import (
@@ -261,7 +261,7 @@ class ClusterReader:
 
     def read(self, *, granted: Mapping[str, NodeList], now: datetime) -> SchedulingSnapshot:
         """Return the cluster as it is known. Jobs with an invalid spec are in no snapshot: the
-        lifecycle reports them.
+        lifecycle reports them. Their pods take what they have.
 
         Args:
             granted: by UID, what jobs were granted by this leader.
@@ -380,11 +380,14 @@ class ClusterReader:
             else:
                 del self._departed[uid]
 
-    def _read(self, uid: str, job: Object, pods: Iterable[Object], now: datetime) -> None:
+    def _read(self, uid: str, job: Object, pods: Collection[Object], now: datetime) -> None:
         try:
-            if (spec := _spec(job, self._read_spec)) is None:
-                return
             status = Status.read(job.get("status"))
+            if (spec := _spec(job, self._read_spec)) is None:
+                if pods:
+                    spec = with_growth(spec_of_pods(job), status.ledger)
+                    self._reckon_with(uid, job, spec, status, read_own_pods(pods, job, spec))
+                return
             spec = within_admitted(with_growth(spec, status.ledger), status.raw.get("admitted"))
             own = read_own_pods(pods, job, spec)
             why = self._failing.why(uid)
@@ -428,11 +431,11 @@ class ClusterReader:
 
     def _read_departed(self, uid: str, job: Object, pods: Iterable[Object]) -> None:
         try:
-            if (spec := _spec(job, self._read_spec)) is not None:
-                ledger = Status.read(job.get("status")).ledger
-                own = read_own_pods(pods, job, with_growth(spec, ledger))
-                self._pool.passing.put(uid, (*own.staying, *own.ending))
-                self._name(uid, own)
+            spec = _spec(job, self._read_spec) or spec_of_pods(job)
+            ledger = Status.read(job.get("status")).ledger
+            own = read_own_pods(pods, job, with_growth(spec, ledger))
+            self._pool.passing.put(uid, (*own.staying, *own.ending))
+            self._name(uid, own)
         except Exception as error:
             self._unreadable[uid] = {uid: Unreadable.of(KIND, job, reason_of(error))}
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from di_api.field_error import mapping
 from di_api.spec import JobSpec, Priority, tasks_by_pod
+from di_api.validation import load_leniently
 from di_api.wording import reason_of
 from di_operator.allocator.model.resources import PODS, UNIT, Resources, pod_request
 from di_operator.allocator.observe.inventory import (
@@ -84,6 +86,17 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec) -> OwnPods
         if node:
             (found.ending if is_ending else found.staying).append((node, taken))
     return found
+
+
+def spec_of_pods(job: Object) -> JobSpec:
+    """Return the part of a job's spec that has the requests of its pods: another field, which
+    cannot be read, must not hide what the pods take.
+
+    Raises InvalidSpec if that part cannot be read either.
+    """
+    spec = mapping(job.get("spec"))
+    part = {field: spec[field] for field in ("tasks", "coordinated") if field in spec}
+    return load_leniently({**part, "preemptible": spec.get("preemptible") is True})
 
 
 def _waiting(pod: Object, asked: Object, spec: JobSpec) -> WaitingPod:
