@@ -53,6 +53,13 @@ def test_counts_of_a_job_that_stays_as_it_is_are_written_ten_seconds_later() -> 
     assert cluster.status["taskStatus"] == {"learner": {"Running": 1}, "collector": {"Pending": 3}}
 
 
+def test_the_end_of_the_last_pod_of_a_suspended_job_is_written_at_once() -> None:
+    cluster = running(task("learner", 2)).edit(suspend=True).settle()
+    assert cluster.status["taskStatus"] == {"learner": {"Running": 2}}
+    cluster.end().reconcile()
+    assert cluster.status["taskStatus"] == {"learner": {"Pending": 2}}
+
+
 def test_a_clock_that_was_set_back_does_not_silence_the_counts() -> None:
     cluster = ClusterModel(job()).settle().run("x-learner-0").pass_time(-3600)
     cluster.reconcile()

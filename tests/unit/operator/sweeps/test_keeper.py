@@ -25,6 +25,8 @@ from tests.unit.sweeps.sweeps import START, sweep, template
 Object = dict[str, Any]
 KEY = JobKey("rl", "tune")
 _HALVING = {"firstStep": 2, "reduction": 2}
+_ONE_RUNS = {"learner": {"Running": 1}}
+_NONE_RUNS = {"learner": {"Pending": 1}}
 
 
 class Killed(Exception):
@@ -48,6 +50,7 @@ class Cluster:
     at_write: Callable[[], None] = lambda: None
     leads: bool = True
     seconds: float = 0.0
+    versions: int = 0
 
     def start(self, **spec: Any) -> None:
         body = sweep(**spec)
@@ -99,7 +102,12 @@ class Cluster:
 
     def set_status(self, index: int, **status: Any) -> None:
         self.job(index)["status"] = status
+        self._count_version(self.job(index))
         self.watch()
+
+    def _count_version(self, body: Object) -> None:
+        self.versions += 1
+        body["metadata"]["resourceVersion"] = str(self.versions)
 
     # Both a cache's, by namespace and name, and a client's, by resource and name.
     def get(self, first: Any, name: str, namespace: str = "") -> Any:
@@ -122,6 +130,7 @@ class Cluster:
             raise AlreadyExists(kind=resource.kind, name=name)
         kept = copy.deepcopy(body)
         kept["metadata"] |= {"uid": f"uid-{len(self.created)}", "namespace": "rl"}
+        self._count_version(kept)
         self.objects[resource.kind, name] = kept
         self.created.append(name)
         self.at_write()
@@ -136,9 +145,12 @@ class Cluster:
         now = self.objects.get((resource.kind, name))
         if now is None:
             raise NotFound(kind=resource.kind, name=name)
-        if patch["metadata"]["uid"] != now["metadata"]["uid"]:
+        version = patch["metadata"].get("resourceVersion")
+        is_outdated = version not in (None, now["metadata"].get("resourceVersion"))
+        if patch["metadata"]["uid"] != now["metadata"]["uid"] or is_outdated:
             raise Conflict(kind=resource.kind, name=name)
         self.objects[resource.kind, name] = merged(now, patch)
+        self._count_version(self.objects[resource.kind, name])
         self.at_write()
         return copy.deepcopy(self.objects[resource.kind, name])
 
@@ -161,7 +173,7 @@ def test_trials_are_created_and_owned_by_the_sweep(cluster: Cluster) -> None:
 def test_a_stop_and_its_record_are_one_write(cluster: Cluster) -> None:
     cluster.start(earlyStopping=_HALVING)
     cluster.reconcile()
-    running = {"phase": "Running", "readyReplicas": 1}
+    running = {"phase": "Running", "taskStatus": _ONE_RUNS}
     cluster.set_status(0, **running, profilings={"step": 2, "episodeReturn": 5.0})
     cluster.reconcile()
     cluster.set_status(1, **running, profilings={"step": 2, "episodeReturn": 4.0})
@@ -170,9 +182,11 @@ def test_a_stop_and_its_record_are_one_write(cluster: Cluster) -> None:
     assert job["spec"]["suspend"] is True
     assert "not among the best at step 2" in job["metadata"]["annotations"]["diengine/rungs"]
     assert "suspend" not in cluster.job(0)["spec"]
-    # Its pods still run.
+    # Its pods still run, also those that are not ready.
+    cluster.set_status(1, phase="Pending", readyReplicas=0, taskStatus=_ONE_RUNS)
+    cluster.reconcile()
     assert cluster.jobs() == ["tune-0", "tune-1"]
-    cluster.set_status(1, phase="Pending", readyReplicas=0)
+    cluster.set_status(1, phase="Pending", readyReplicas=0, taskStatus=_NONE_RUNS)
     cluster.reconcile()
     assert cluster.jobs() == ["tune-0", "tune-1", "tune-2"]
     assert cluster.status["best"]["trial"] == "tune-0"
@@ -235,6 +249,49 @@ def test_a_trial_that_ends_while_it_is_stopped_is_decided_again(cluster: Cluster
         cluster.reconcile()
 
 
+def test_a_stop_that_is_not_known_yet_is_not_overwritten(cluster: Cluster) -> None:
+    cluster.start(earlyStopping=_HALVING)
+    cluster.reconcile()
+    for index, value in enumerate((5.0, 4.0)):
+        numbers = {"step": 2, "episodeReturn": value}
+        cluster.set_status(index, phase="Running", taskStatus=_ONE_RUNS, profilings=numbers)
+    before = copy.deepcopy(cluster.known)
+    cluster.reconcile()
+    record = cluster.job(1)["metadata"]["annotations"]["diengine/rungs"]
+    # Another process leads, whose watch is behind.
+    cluster.known = before
+    cluster.known[DIJOBS.kind, "tune-0"] = copy.deepcopy(cluster.job(0))
+    with pytest.raises(Outdated):
+        cluster.reconcile()
+    assert "stopped" in record
+    assert cluster.job(1)["metadata"]["annotations"]["diengine/rungs"] == record
+
+
+def test_a_trial_that_is_created_after_the_end_of_its_sweep_is_stopped(cluster: Cluster) -> None:
+    cluster.start()
+    cluster.reconcile()
+    late = copy.deepcopy(cluster.job(1))
+    del cluster.objects[DIJOBS.kind, "tune-1"]
+    cluster.objects[DISWEEPS.kind, "tune"]["spec"]["stop"] = True
+    for _ in range(2):
+        cluster.watch()
+        cluster.reconcile()
+    assert cluster.condition("Complete")["status"] == "True"
+    cluster.objects[DIJOBS.kind, "tune-1"] = late
+    cluster.watch()
+    assert cluster.reconcile() is None
+    assert cluster.job(1)["spec"]["suspend"] is True
+
+
+def test_a_status_that_conflicts_is_written_later(cluster: Cluster) -> None:
+    cluster.start(maxTrials=1)
+    cluster.reconcile()
+    cluster.set_status(0, phase="Succeeded")
+    cluster.refuse = lambda verb, name: Conflict(kind="DISweep", name=name)
+    with pytest.raises(Outdated):
+        cluster.reconcile()
+
+
 def test_nothing_is_written_without_the_lease(cluster: Cluster) -> None:
     cluster.start()
     cluster.leads = False
@@ -271,14 +328,14 @@ def _population(cluster: Cluster) -> None:
 def test_a_copy_is_created_when_the_pods_of_the_replaced_trial_have_ended(cluster: Cluster) -> None:
     _population(cluster)
     cluster.reconcile()
-    running = {"phase": "Running", "readyReplicas": 1}
+    running = {"phase": "Running", "taskStatus": _ONE_RUNS}
     for index, value in enumerate((5.0, 4.0)):
         numbers = {"step": 10, "episodeReturn": value, "checkpointStep": 10}
         cluster.set_status(index, **running, profilings=numbers)
     cluster.reconcile()
     assert cluster.job(1)["spec"]["suspend"] is True
     assert cluster.jobs() == ["tune-0", "tune-1"]
-    cluster.set_status(1, phase="Pending", readyReplicas=0)
+    cluster.set_status(1, phase="Pending", taskStatus=_NONE_RUNS)
     cluster.reconcile()
     assert cluster.jobs() == ["tune-0", "tune-1", "tune-3"]
     (owner,) = cluster.job(3)["metadata"]["ownerReferences"]

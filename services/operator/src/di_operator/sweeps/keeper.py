@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from di_kube.cache import WatchCache
 from di_kube.client import KubeClient
 from di_kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from di_kube.resources import DIJOBS, DISWEEPS
+from di_operator.lifecycle.observed.status import has_running_pods
 from di_operator.process.controller import JobKey, Outdated
 from di_operator.sweeps.status import (
     invalid_status,
@@ -101,13 +103,18 @@ class Sweeps:
         """
         await self._found.synced.wait()
         sweep = self._found.get(key.namespace, key.name)
-        if sweep is None or sweep["metadata"].get("deletionTimestamp") or is_complete(sweep):
+        if sweep is None or sweep["metadata"].get("deletionTimestamp"):
             return None
         with bound_contextvars(**key._asdict(), uid=sweep["metadata"]["uid"]):
             try:
                 spec = load_sweep(sweep)
             except InvalidSpec as error:
+                if is_complete(sweep):
+                    return None
                 await self._report(sweep, invalid_status(sweep, error.errors, self._now()), key)
+                return None
+            if is_complete(sweep):
+                await self._stop_late(sweep, spec, key)
                 return None
             return await self._advance(sweep, spec, key)
 
@@ -151,6 +158,14 @@ class Sweeps:
             delays.append(max(1.0, spec.max_seconds - elapsed))
         return min(delays)
 
+    async def _stop_late(self, sweep: Object, spec: SweepSpec, key: JobKey) -> None:
+        """Stop trials of a complete sweep: requests that arrived late have created them."""
+        jobs = self._trial_jobs(sweep, key)
+        for each in _read(jobs.values(), spec, self._now()):
+            if each.is_active:
+                stopped = replace(each, stopped="created after the sweep was complete")
+                await self._change(jobs[trial_name(key.name, each.index)], stopped, key)
+
     def _trial_jobs(self, sweep: Object, key: JobKey) -> dict[str, Object]:
         found = [dict(job) for job in self._jobs(key) if is_trial_of(job, sweep)]
         return {job["metadata"]["name"]: job for job in found}
@@ -167,7 +182,7 @@ class Sweeps:
                 field_manager=OPERATOR_NAME,
             )
         except (Conflict, Forbidden, Invalid, NotFound) as error:
-            # It has ended or was deleted; the watch reports that.
+            # It has changed, ended or was deleted; the watch reports that.
             raise Outdated(f"trial {name} has changed: {error}") from error
         self._observe_job(patched)
         if trial.stopped:
@@ -209,9 +224,12 @@ class Sweeps:
                 subresource="status",
                 field_manager=OPERATOR_NAME,
             )
-        except (Conflict, NotFound):
-            # Deleted, or replaced by another one: the watch reports it.
+        except NotFound:
+            # Deleted: the watch reports it.
             return
+        except Conflict as error:
+            # Replaced by another one, or written by several clients at once.
+            raise Outdated(f"the sweep has changed: {error}") from error
         self._found.absorb(patched)
 
 
@@ -231,4 +249,4 @@ def _parameters(job: Object) -> Mapping[str, Any]:
 def _is_ending(job: Object) -> bool:
     """Return whether pods of a stopped trial still run."""
     is_stopped = mapping(job.get("spec")).get("suspend") is True
-    return is_stopped and bool(mapping(job.get("status")).get("readyReplicas"))
+    return is_stopped and has_running_pods(mapping(job.get("status")).get("taskStatus"))

@@ -68,9 +68,11 @@ def trial_patch(job: Object, trial: Trial) -> dict[str, Any]:
     comparison is made twice.
     """
     return {
-        # The UID is a precondition: another job can have the name by now.
+        # Preconditions: another job can have the name by now, and another process can have written
+        # a record that is not known yet, such as that of a stop.
         "metadata": {
             "uid": job["metadata"]["uid"],
+            "resourceVersion": job["metadata"]["resourceVersion"],
             "annotations": {ANNOTATION_RUNGS: rungs_text(trial)},
         },
         **({"spec": {"suspend": True}} if trial.stopped else {}),

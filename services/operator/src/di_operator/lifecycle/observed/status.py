@@ -284,11 +284,21 @@ def read_avoided(written: object) -> AvoidedNodes:
     }
 
 
+def has_running_pods(task_status: object) -> bool:
+    """Return whether `taskStatus` counts a pod that has started and has not ended."""
+    return not _phases(task_status) <= {"Pending", "Succeeded", "Failed"}
+
+
 def _ran(task_status: object) -> bool:
     """Return whether a pod is counted in a phase other than that of replicas without a pod."""
+    return not _phases(task_status) <= {"Pending"}
+
+
+def _phases(task_status: object) -> set[object]:
+    """Return the phases in which pods are counted; replicas without a pod are Pending."""
     tasks = task_status.values() if isinstance(task_status, Mapping) else ()
     counts = [one for task in tasks if isinstance(task, Mapping) for one in task.items()]
-    return any(phase != Phase.PENDING.value and count(number) for phase, number in counts)
+    return {phase for phase, number in counts if count(number)}
 
 
 def _counts(value: object, *, most: int) -> Mapping[str, int]:

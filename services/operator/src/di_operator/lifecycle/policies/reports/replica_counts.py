@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from di_api.field_error import mapping
 from di_operator.lifecycle.observed.snapshot import Slot, Snapshot
+from di_operator.lifecycle.observed.status import has_running_pods
 from di_operator.lifecycle.observed.verdict import Verdict
 from di_operator.lifecycle.policy import Policy, Report
 
@@ -23,7 +24,7 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report:
     """Return the counts of pods, in total and by task; urgent if the spec requests other counts,
-    or if no pod is ready any more.
+    or if no pod is ready any more, or none runs.
     """
     fields: dict[str, Any]
     slots = snapshot.slots
@@ -45,9 +46,16 @@ def report_counts(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Report
     number = Counter(slot.task.name for slot in slots)
     wanted = {task.name: number[task.name] for task in snapshot.tasks}
     is_other = snapshot.spec is not None and wanted != snapshot.status.desired
-    # A suspended or preempted job must not be shown as ready for seconds.
-    is_down = not fields.get("readyReplicas") and bool(snapshot.status.raw.get("readyReplicas"))
-    return Report(fields=fields, is_urgent=is_other or is_down)
+    # A suspended or preempted job must not be shown as ready for seconds, and a sweep waits until
+    # the pods of a stopped trial have ended.
+    was, down = snapshot.status.raw, not fields.get("readyReplicas")
+    is_down = down and bool(was.get("readyReplicas"))
+    has_ended = (
+        down
+        and has_running_pods(was.get("taskStatus"))
+        and not has_running_pods(fields.get("taskStatus"))
+    )
+    return Report(fields=fields, is_urgent=is_other or is_down or has_ended)
 
 
 def _task_status(snapshot: Snapshot, slots: Iterable[Slot]) -> dict[str, dict[str, int]]:
