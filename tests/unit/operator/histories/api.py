@@ -22,6 +22,7 @@ from di_kube.resources import (
     CONFIGMAPS,
     DIJOB_TASKS,
     DIJOBS,
+    DISWEEPS,
     PODS,
     SERVICES,
     WORKLOADS,
@@ -44,11 +45,12 @@ CLAIMS = Resource(
 RESOURCES = {
     resource.kind: resource
     for resource in (
-        *(DIJOBS, PODS, SERVICES, CONFIGMAPS, BUDGETS, WORKLOADS, DIJOB_TASKS),
+        *(DIJOBS, PODS, SERVICES, CONFIGMAPS, BUDGETS, WORKLOADS, DIJOB_TASKS, DISWEEPS),
         *(REQUESTS, TEMPLATES, KINDS[GangScheduler.VOLCANO].resource, CLAIMS),
     )
 }
-WITH_GENERATION = (DIJOBS, DIJOB_TASKS)
+WITH_AGE = (PODS, DIJOBS, DISWEEPS)
+WITH_GENERATION = (DIJOBS, DIJOB_TASKS, DISWEEPS)
 DEFAULT_GRACE = 30
 FINALIZER = "example.com/held"
 """Finalizer of another client."""
@@ -151,8 +153,9 @@ class WatchedApi(FakeApi):
         body = copied(body)
         if old is not None and _without_version(old) == _without_version(body):
             return body
-        if old is None and resource == PODS:
+        if old is None and resource in WITH_AGE:
             body["metadata"].setdefault("creationTimestamp", format_time(self._clock.now()))
+        if old is None and resource == PODS:
             body.setdefault("status", {"phase": "Pending"})
         if resource in WITH_GENERATION:
             generation = 1

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 from di_api.indexes.replicas import indexes as replica_indexes
-from di_api.names import LABEL_OPERATOR, OPERATOR_NAME, pod_name
+from di_api.names import KIND, LABEL_OPERATOR, OPERATOR_NAME, pod_name
+from di_api.ownership import controller_uid, sweep_uid
+from di_api.phase import has_finished
 from di_kube.resources import DIJOB_TASKS, DIJOBS, PODS, WORKLOADS
 from di_kube.selectors import read_label_selector
 from di_operator.builders.configmap import transform_configmap
-from di_operator.cluster.informer_state import transform_job, transform_pod
+from di_operator.cluster.informer_state import index_job, index_value, transform_job, transform_pod
 from di_operator.job_tasks.steps import Report as ShowStatus
 from di_operator.job_tasks.steps import Step, steps
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
@@ -36,11 +39,13 @@ from di_operator.lifecycle.vocabulary.actions import (
 from di_operator.lifecycle.vocabulary.decision import Settings
 from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 from tests.unit.operator.fake_api import Object
+from tests.unit.operator.histories.api import NAMESPACE
+from tests.unit.operator.histories.garbage import ORPHAN
 from tests.unit.operator.histories.nodes import crowded
 from tests.unit.operator.histories.operator import CONFIG
 from tests.unit.operator.histories.queue import pods_with_quota
 from tests.unit.operator.histories.schedulers import COMPANION_KINDS
-from tests.unit.operator.histories.world import JOB, UNREADABLE, World
+from tests.unit.operator.histories.world import UNREADABLE, World
 
 SETTINGS: Final = Settings(
     service_domain=CONFIG.service_domain,
@@ -54,26 +59,22 @@ COUNTED_WITHIN: Final = 1.0
 DIJobTask shows ready pods after the same time."""
 
 
-def left_to_do(world: World, *, is_polled: bool = False) -> str:
-    """Return what a decision on the true state would do or write; empty if nothing. Only a poll
-    (`is_polled`) shows that objects are missing that no watch shows.
+def left_to_do(world: World, job: Object, *, is_polled: bool = False) -> str:
+    """Return what a decision about a job on the true state would do or write; empty if nothing.
+    Only a poll (`is_polled`) shows that objects are missing that no watch shows.
 
     An object without the operator's label is missing: no watch shows it, so the operator finds and
     repairs it only if the job needs it. Pods are found that lose it while the operator runs.
     """
-    job = world.job
-    if job is None:
-        return ""
     services, configmaps = (
-        [body for body in world.api.all(kind) if IS_WATCHED(body)]
+        [body for body in _of_job(world, job, kind) if IS_WATCHED(body)]
         for kind in ("Service", "ConfigMap")
     )
-    pods = [body for body in world.api.all("Pod") if _is_visible(world, body)]
     sources = Sources(
-        pods=map(transform_pod, pods),
+        pods=_pods(world, job),
         services=services,
         configmaps=map(transform_configmap, configmaps),
-        kueue=_kueue(world),
+        kueue=_kueue(world, job),
         **world.operator.known(job),
     )
     snapshot = read_snapshot(dict(transform_job(job)), sources, read=SpecCache(size=4).examine)
@@ -90,6 +91,18 @@ def left_to_do(world: World, *, is_polled: bool = False) -> str:
     if decision.status is not None:
         left += _differences(job.get("status") or {}, decision.status)
     return "; ".join(left)
+
+
+def _of_job(world: World, job: Object, kind: str) -> list[Object]:
+    """Return the objects of a kind that a job controls, or that name it."""
+    value = index_value(NAMESPACE, job["metadata"]["name"])
+    return [body for body in world.api.all(kind) if value in index_job(body)]
+
+
+def _pods(world: World, job: Object) -> list[Object]:
+    return [
+        transform_pod(body) for body in _of_job(world, job, PODS.kind) if _is_visible(world, body)
+    ]
 
 
 def _is_visible(world: World, pod: Object) -> bool:
@@ -115,19 +128,16 @@ def _unwatched(world: World, needed: Needs) -> Object:
     return found
 
 
-def _of_job_tasks(world: World) -> tuple[Step, ...]:
+def _of_job_tasks(world: World, job: Object) -> tuple[Step, ...]:
     """Return what is to be written to DIJobTasks, or by their request; empty if nothing."""
-    job = world.job
-    if job is None:
-        return ()
-    pods = [transform_pod(body) for body in world.api.all(PODS.kind) if _is_visible(world, body)]
-    return steps(job, world.api.all(DIJOB_TASKS.kind), pods, read_pod=Pod.read)
+    tasks = _of_job(world, job, DIJOB_TASKS.kind)
+    return steps(job, tasks, _pods(world, job), read_pod=Pod.read)
 
 
-def _kueue(world: World) -> Kueue:
+def _kueue(world: World, job: Object) -> Kueue:
     if not world.is_queued:
         return Kueue(obstacle=NOT_WATCHED)
-    workloads = [body for body in world.api.all("Workload") if IS_WATCHED(body)]
+    workloads = [body for body in _of_job(world, job, "Workload") if IS_WATCHED(body)]
     flavors = world.api.stored("ResourceFlavor")
     return Kueue(obstacle=None, workloads=tuple(workloads), flavor=flavors.get)
 
@@ -199,7 +209,7 @@ class Watcher:
         now, metadata = self._world.clock.monotonic(), new["metadata"]
         name, uid = metadata["name"], metadata["uid"]
         if old is None:
-            if self._world.job is not None and "managedBy" in self._world.job["spec"]:
+            if any("managedBy" in job["spec"] for job in self._world.api.stored(KIND).values()):
                 self.blame(f"{name} of a job that another cluster runs")
             if self._is_undisturbed:
                 self._check_new(name)
@@ -222,25 +232,31 @@ class Watcher:
     def _check_quota(self) -> None:
         """Check that no pod takes capacity without quota.
 
-        An orphan is not the operator's.
+        An orphan is not the operator's, nor is what becomes one.
         """
+        left = {
+            job["metadata"]["uid"]
+            for job in self._world.api.stored(KIND).values()
+            if ORPHAN in job["metadata"].get("finalizers", ())
+        }
         using = Counter(
-            name.split("-")[1]
+            (job, name.split("-")[1])
             for name, pod in self._world.pods.items()
             if pod["status"]["phase"] not in ("Succeeded", "Failed")
-            and pod["metadata"].get("ownerReferences")
+            and (job := controller_uid(pod))
+            and job not in left
             and _is_visible(self._world, pod)
         )
-        for task, count in using.items():
-            quota = pods_with_quota(self._world.api, task)
-            if count > quota:
-                self.blame(f"{count} pods of {task} with quota for {quota}")
+        quotas = pods_with_quota(self._world.api)
+        for (job, task), count in using.items():
+            if count > (quota := quotas[job, task]):
+                self.blame(f"{count} pods of {task} of {job} with quota for {quota}")
 
     def _false_successes(self, old: Object | None, new: Object) -> Iterator[str]:
-        status, spec, job = new.get("status") or {}, new["spec"], new["metadata"]["uid"]
+        status, spec = new.get("status") or {}, new["spec"]
         tasks = {task["name"]: task for task in spec.get("tasks", ())}
         for name, indexes in read_completed(status.get("completedIndexes")).items():
-            for index in self._without_success(job, tasks[name], indexes, status):
+            for index in self._without_success(new, tasks[name], indexes):
                 yield f"index {index} of {name} counts as succeeded and did not succeed"
         was = ((old or {}).get("status") or {}).get("phase")
         if status.get("phase") != "Succeeded" or was == "Succeeded":
@@ -264,18 +280,18 @@ class Watcher:
                 count = min(count, status.get("admitted", {}).get(name, 0))
             replicas = replica_indexes(count, task.get("vacant", ()))
             wanted = (each * size + place for each in replicas for place in range(size))
-            for index in self._without_success(job, task, wanted, status):
+            for index in self._without_success(new, task, wanted):
                 yield f"the job succeeded without index {index} of {name}"
 
-    def _without_success(
-        self, job: str, task: Object, indexes: Iterable[int], status: Object
-    ) -> Iterator[int]:
-        """Return the indexes of a task of the job of that UID that never succeeded."""
+    def _without_success(self, job: Object, task: Object, indexes: Iterable[int]) -> Iterator[int]:
+        """Return the indexes of a task of a job that never succeeded."""
+        metadata, status = job["metadata"], job.get("status") or {}
         size = task.get("podsPerReplica", 1)
         promoted = (status.get("standIns") or {}).get(task["name"], {})
         for index in indexes:
-            names = {pod_name(JOB, task["name"], index, size), promoted.get(str(index))}
-            if not any((job, name) in self._ever_succeeded for name in names):
+            name = pod_name(metadata["name"], task["name"], index, size)
+            names = {name, promoted.get(str(index))}
+            if not any((metadata["uid"], name) in self._ever_succeeded for name in names):
                 yield index
 
     def blame(self, fault: str) -> None:
@@ -286,8 +302,10 @@ class Watcher:
 
     def rest(self, *, is_polled: bool = False) -> None:
         """Check that nothing is left to do, and that the operator has reported no defect."""
-        if left := left_to_do(self._world, is_polled=is_polled):
-            self.blame(f"left to do at {self._world.clock.monotonic():.3f}: {left}")
+        for job in self._world.api.all(KIND):
+            if left := left_to_do(self._world, job, is_polled=is_polled):
+                name, now = job["metadata"]["name"], self._world.clock.monotonic()
+                self.blame(f"left to do for {name} at {now:.3f}: {left}")
         if self._world.is_scalable:
             self._check_job_tasks()
         for node in crowded(self._world.api) if self._world.is_allocated else ():
@@ -302,14 +320,18 @@ class Watcher:
                 self.blame(f"a request of a DIJobTask was refused: {event.message}")
 
     def check_end(self) -> None:
-        """Check that the job does not wait for anything after its programs have ended."""
-        if self._world.is_unfinished:
-            self.blame(f"the job has not ended: {(self._world.job or {}).get('status')}")
+        """Check that no job waits for anything after its programs have ended."""
+        for name, job in self._world.api.stored(KIND).items():
+            is_stopped = sweep_uid(job) is not None and job["spec"].get("suspend")
+            if not has_finished(job) and not is_stopped:
+                self.blame(f"job {name} has not ended: {job.get('status')}")
 
     def _check_job_tasks(self) -> None:
         """Check DIJobTasks; their status may be behind the pods."""
         is_behind = self._world.clock.monotonic() - self._pods_changed < COUNTED_WITHIN
-        for step in _of_job_tasks(self._world):
+        for step in chain.from_iterable(
+            _of_job_tasks(self._world, job) for job in self._world.api.all(KIND)
+        ):
             if not (is_behind and isinstance(step, ShowStatus)):
                 self.blame(f"left to do for DIJobTasks: {step}")
 

@@ -165,6 +165,11 @@ def of_any_type(random: Random) -> Object:
     return random.choice([elastic, elastic, of_groups, coordinated])(random)
 
 
+def of_tasks(random: Random) -> Object:
+    """A job of any type whose pods are named by the job."""
+    return random.choice([elastic, elastic, of_groups])(random)
+
+
 def dispatched(random: Random) -> Object:
     """A job that another cluster runs."""
     return {**random.choice([elastic, of_groups])(random), "managedBy": CONTROLLER}

@@ -29,7 +29,7 @@ from tests.unit.operator.virtual_time import VirtualClock
 CONFIG = load_config((), {"DI_OPERATOR_NAMESPACE": "di-system"}, random_identity=lambda: "operator")
 DUTIES = (
     *("pod trials", "watch nodes", "watch other pods", "watch quotas", "allocator"),
-    *("watch dijobtasks", "job tasks"),
+    *("watch dijobtasks", "job tasks", "watch disweeps", "sweeps"),
 )
 """Duties of the leader that run, if the configuration has them."""
 METRICS = Metrics()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any, Final
 
 from di_api.names import LABEL_QUEUE
+from di_api.ownership import controller_uid
 from di_api.queued import SUSPENSION_NOTE
 from di_api.timestamps import format_time
 from di_kube.resources import RESOURCE_FLAVORS, WORKLOADS
@@ -18,20 +20,33 @@ OF_QUEUE: Final = {"labels": {LABEL_QUEUE: "team"}, "annotations": SUSPENSION_NO
 """Metadata of a new job with a queue, as the webhook admits it."""
 
 
+UNLIMITED: Final = 1000
+
+
 def create_flavor(api: WatchedApi) -> None:
     """Create the only ResourceFlavor."""
     api.put(RESOURCE_FLAVORS, "", {"metadata": {"name": FLAVOR}, "spec": {}})
 
 
 def admit_some(
-    api: WatchedApi, clock: VirtualClock, random: Random, *, is_checked: bool = False
+    api: WatchedApi,
+    clock: VirtualClock,
+    random: Random,
+    *,
+    is_checked: bool = False,
+    most: int = UNLIMITED,
 ) -> None:
     """Give some of the Workloads that wait their quota, and admit them unless a check of their
-    admission follows (`is_checked`).
+    admission follows (`is_checked`). `most`: pods that have quota at the same time.
     """
-    for body in api.all(WORKLOADS.kind):
-        is_waiting = not (has_quota(body) or _is(body, "Finished"))
+    found = api.all(WORKLOADS.kind)
+    free = most - sum(
+        _pods(each) for each in found if has_quota(each) and not _is(each, "Finished")
+    )
+    for body in found:
+        is_waiting = not (has_quota(body) or _is(body, "Finished")) and _pods(body) <= free
         if is_waiting and "deletionTimestamp" not in body["metadata"] and random.random() < 0.5:
+            free -= _pods(body)
             assigned = [
                 {"name": each["name"], "count": each["count"], "flavors": {"cpu": FLAVOR}}
                 for each in body["spec"]["podSets"]
@@ -73,15 +88,20 @@ def has_quota(body: Object) -> bool:
     return bool((body.get("status") or {}).get("admission"))
 
 
-def pods_with_quota(api: WatchedApi, task: str) -> int:
-    """Return how many pods of a task have quota, admitted or still to be released."""
-    return sum(
-        assigned["count"]
-        for body in api.stored(WORKLOADS.kind).values()
-        if has_quota(body) and not _is(body, "Finished")
-        for assigned in body["status"]["admission"]["podSetAssignments"]
-        if assigned["name"] == task
-    )
+def pods_with_quota(api: WatchedApi) -> Counter[tuple[str, str]]:
+    """Return how many pods have quota, admitted or still to be released, by the UID of their job
+    and their task.
+    """
+    found = Counter[tuple[str, str]]()
+    for body in api.stored(WORKLOADS.kind).values():
+        if has_quota(body) and not _is(body, "Finished") and (job := controller_uid(body)):
+            for assigned in body["status"]["admission"]["podSetAssignments"]:
+                found[job, assigned["name"]] += assigned["count"]
+    return found
+
+
+def _pods(body: Object) -> int:
+    return sum(each["count"] for each in body["spec"]["podSets"])
 
 
 def _is(body: Object, kind: str) -> bool:

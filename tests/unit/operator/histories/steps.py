@@ -16,6 +16,7 @@ from tests.unit.operator.histories.jobs import COLLECTORS, requested
 from tests.unit.operator.histories.nodes import NAMES, add_nodes, cordon, lose
 from tests.unit.operator.histories.queue import is_admitted, set_conditions
 from tests.unit.operator.histories.schedulers import UNWATCHED, edit_objects, fail_requests
+from tests.unit.operator.histories.sweeps import OF_SWEEPS
 from tests.unit.operator.histories.world import UNREADABLE, World
 
 DISRUPTED: Final = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
@@ -192,7 +193,8 @@ def refuse_requests(world: World) -> None:
     def answer(verb: str, kind: str, name: str) -> ApiError | None:
         if random.random() >= share:
             return None
-        error = Conflict if verb == "replace" and random.random() < 0.3 else Unavailable
+        is_edit = verb in ("replace", "patch")
+        error = Conflict if is_edit and random.random() < 0.3 else Unavailable
         return error(kind=kind, name=name)
 
     world.api.before = answer
@@ -355,7 +357,7 @@ async def take(world: World, step: str) -> None:
             world.note(f"- {step}: {pod}")
             OF_PODS[step](world, pod)
         return
-    world.note(f"- {step}")
-    waiting = OTHERS[step](world)
+    world.note(f"- {step} ({world.turn})")
+    waiting = (OF_SWEEPS.get(step) or OTHERS[step])(world)
     if waiting is not None:
         await waiting

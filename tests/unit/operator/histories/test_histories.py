@@ -1,4 +1,5 @@
-"""Whatever happens to a job and its operator, nothing is left to do, and no success is false.
+"""Whatever happens to jobs, sweeps and their operator, nothing is left to do, and no success is
+false.
 
 A failure shows the seed and all that happened. To try one again: add `@example(SEED)`.
 """
@@ -22,7 +23,16 @@ from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories import jobs
 from tests.unit.operator.histories.checks import Watcher
+from tests.unit.operator.histories.queue import UNLIMITED
 from tests.unit.operator.histories.steps import take
+from tests.unit.operator.histories.sweep_checks import SweepWatcher
+from tests.unit.operator.histories.sweeps import (
+    Programs,
+    correct_sweep,
+    create_sweep,
+    is_sweep_over,
+    stored_sweep,
+)
 from tests.unit.operator.histories.world import World
 
 MILD: Final = (
@@ -47,7 +57,13 @@ ANY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of histories: the spec of the job, and the steps to choose from."""
+    """A kind of histories: the spec of its jobs, and the steps to choose from.
+
+    Attributes:
+        names: the names of the jobs.
+        pods_in_queue: number of pods that have quota at the same time.
+        is_polled: whether the operator polls before the checks, which unwatched objects need.
+    """
 
     spec: Callable[[Random], Object]
     steps: Sequence[str]
@@ -55,8 +71,10 @@ class Kind:
     is_queued: bool = False
     is_allocated: bool = False
     is_scalable: bool = False
+    is_sweeping: bool = False
+    names: Sequence[str] = ("a",)
+    pods_in_queue: int = UNLIMITED
     is_polled: bool = False
-    """Whether the operator polls before the checks, which unwatched objects need."""
 
 
 UNDISTURBED: Final = Kind(spec=jobs.of_plain_tasks, steps=MILD, is_undisturbed=True)
@@ -116,6 +134,37 @@ LOSSY: Final = Kind(
     steps=(*ANY, *("replicas are changed", "watches lose events") * 2),
 )
 MANY_PODS: Final = Kind(spec=jobs.of_many_pods, steps=ANY)
+TWO_JOBS: Final = Kind(
+    spec=jobs.of_tasks,
+    steps=(*ANY, *("job is replaced",) * 4, *("replicas are changed",) * 2),
+    names=("a", "b"),
+)
+TWO_QUEUED: Final = Kind(
+    spec=jobs.elastic,
+    steps=QUEUED.steps,
+    is_queued=True,
+    names=("a", "b"),
+    pods_in_queue=12,
+)
+TWO_ALLOCATED: Final = Kind(
+    spec=jobs.preemptible,
+    steps=(*ALLOCATED.steps, *("priority is edited",) * 2),
+    is_allocated=True,
+    names=("a", "b"),
+)
+SWEEPS: Final = Kind(
+    spec=jobs.of_plain_tasks,
+    steps=(
+        *("pod succeeds", "pod fails", "pod fails", "pod is deleted", "pod is evicted"),
+        *("all pods succeed", "pod gets a finalizer", "pod becomes unready", "all goes well"),
+        *("requests fail", "requests take long", "watches are cut", "pods are refused"),
+        *("operator restarts", "operator restarts", "another replica leads"),
+        *("sweep is stopped", "sweep is replaced", "sweep becomes invalid", "sweep becomes valid"),
+        *("parallelism is edited", "parallelism is edited", "maxTrials is edited"),
+        *("trial is deleted", "trials are refused"),
+    ),
+    is_sweeping=True,
+)
 SEEDS = st.integers(0, 2**32 - 1)
 # A smaller seed is another history, not a simpler one.
 PHASES: Final = (Phase.explicit, Phase.generate)
@@ -142,25 +191,36 @@ async def live(kind: Kind, seed: int) -> World:
         seed,
         kind.spec,
         is_scalable=kind.is_scalable,
+        is_sweeping=kind.is_sweeping,
         is_queued=kind.is_queued,
         is_allocated=kind.is_allocated,
+        names=kind.names,
+        pods_in_queue=kind.pods_in_queue,
     )
-    watcher = Watcher(world, is_undisturbed=kind.is_undisturbed)
+    watcher = (
+        SweepWatcher(world)
+        if kind.is_sweeping
+        else Watcher(world, is_undisturbed=kind.is_undisturbed)
+    )
+    programs = Programs(world, Random(f"{seed} programs"))
     others = (
         *(world.run_kubelets(), world.run_garbage_collector()),
-        *(world.run_kueue(), world.run_autoscaler()),
+        *(world.run_kueue(), world.run_autoscaler(), programs.run()),
     )
     tasks = [asyncio.create_task(each) for each in others]
     try:
         await world.operator.start()
-        world.create_job()
         for _ in range(world.random.randrange(3, 25)):
             await asyncio.sleep(world.random.choice([0.0, 0.01, 0.05, 0.3, 1.0, 3.0, 12.0]))
-            if world.job is None:
-                world.note("- job is created again")
+            world.turn = world.random.choice(world.names)
+            if kind.is_sweeping:
+                if stored_sweep(world) is None:
+                    create_sweep(world)
+            elif world.job is None:
+                world.note(f"- job {world.turn} is created")
                 world.create_job()
             await take(world, world.random.choice(kind.steps))
-        await _come_to_rest(world, watcher, is_polled=kind.is_polled)
+        await _come_to_rest(world, watcher, programs, is_polled=kind.is_polled)
         for task in tasks:
             assert not task.done(), f"a part of the cluster has ended: {task.exception()!r}"
         assert not watcher.faults, "\n".join(watcher.faults)
@@ -175,9 +235,13 @@ async def live(kind: Kind, seed: int) -> World:
     return world
 
 
-async def _come_to_rest(world: World, watcher: Watcher, *, is_polled: bool) -> None:
+async def _come_to_rest(
+    world: World, watcher: Watcher, programs: Programs, *, is_polled: bool
+) -> None:
     world.note("all goes well from now on")
+    programs.are_working = False
     world.calm_down()
+    correct_sweep(world)
     await asyncio.sleep(1.0)
     world.calm_down()
     if world.api.has_lost:
@@ -191,13 +255,13 @@ async def _come_to_rest(world: World, watcher: Watcher, *, is_polled: bool) -> N
         await asyncio.sleep(1.0)
     watcher.rest(is_polled=is_polled)
     world.note("the programs end")
-    world.is_ending = True
+    world.is_ending = programs.are_working = True
     await asyncio.sleep(45.0)
     watcher.rest()
-    if world.is_unfinished:
+    if world.is_unfinished or not is_sweep_over(world):
         # What was refused for a minute is tried again after another one.
         await asyncio.sleep(150.0)
-        watcher.check_end()
+    watcher.check_end()
 
 
 @HISTORIES
@@ -282,6 +346,30 @@ def test_a_poll_finds_what_is_left_to_do_after_lost_events(seed: int) -> None:
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_jobs_of_many_pods(seed: int) -> None:
     virtual_time.run(live(MANY_PODS, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_two_jobs(seed: int) -> None:
+    virtual_time.run(live(TWO_JOBS, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_two_jobs_that_share_a_quota(seed: int) -> None:
+    virtual_time.run(live(TWO_QUEUED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_two_jobs_that_share_nodes(seed: int) -> None:
+    virtual_time.run(live(TWO_ALLOCATED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_no_trial_of_a_sweep_is_lost_or_created_twice(seed: int) -> None:
+    virtual_time.run(live(SWEEPS, seed))
 
 
 def test_a_seed_gives_one_history() -> None:

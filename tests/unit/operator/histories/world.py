@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from di_api.names import API_VERSION, KIND
+from di_api.names import API_VERSION, KIND, SWEEP_KIND
+from di_api.ownership import sweep_uid
 from di_api.phase import has_finished
 from di_api.queued import is_suspended_by_queue
 from di_api.timestamps import format_time
@@ -21,7 +22,7 @@ from tests.unit.operator.histories.garbage import collect_garbage
 from tests.unit.operator.histories.multikueue import CONTROLLER, dispatch_some
 from tests.unit.operator.histories.nodes import add_nodes
 from tests.unit.operator.histories.operator import CONFIG, Operator
-from tests.unit.operator.histories.queue import OF_QUEUE, admit_some, create_flavor
+from tests.unit.operator.histories.queue import OF_QUEUE, UNLIMITED, admit_some, create_flavor
 from tests.unit.operator.histories.schedulers import (
     COMPANION_KINDS,
     delete_failed_requests,
@@ -36,15 +37,18 @@ READY = {"type": "Ready", "status": "True"}
 
 
 class World:
-    """One job in a cluster, in virtual time: all is decided by the seed.
+    """Some jobs in a cluster, in virtual time: all is decided by the seed.
 
     Attributes:
         random: decides what happens.
         trace: what happened, with its time.
-        is_queued: the job has a queue of Kueue.
+        names: the names of the jobs.
+        turn: the name of the job that a step concerns.
+        is_queued: the jobs have a queue of Kueue.
         is_scalable: DIJobTasks are kept.
-        is_allocated: the allocator places the job.
+        is_allocated: the allocator places the jobs.
         is_ending: programs of pods end well by themselves.
+        is_contested: two processes of the operator believe that they lead.
         invisible: the UIDs of pods that had lost the operator's label when a process of it started.
     """
 
@@ -54,16 +58,27 @@ class World:
         spec: Callable[[Random], Object],
         *,
         is_scalable: bool = False,
+        is_sweeping: bool = False,
         is_queued: bool = False,
         is_allocated: bool = False,
+        names: Sequence[str] = (JOB,),
+        pods_in_queue: int = UNLIMITED,
     ) -> None:
-        """`spec` returns the spec of another job."""
+        """`spec` returns the spec of another job, `pods_in_queue` is the quota of the queue."""
         self._spec = spec
+        self.names = names
+        self.turn = names[0]
+        self._is_sweeping = is_sweeping
+        self._pods_in_queue = pods_in_queue
         self.is_queued = is_queued
         self.is_scalable = is_scalable
         self.is_allocated = is_allocated
         self._config = replace(
-            CONFIG, kueue=is_queued, job_tasks=is_scalable, companion_kinds=COMPANION_KINDS
+            CONFIG,
+            kueue=is_queued,
+            job_tasks=is_scalable,
+            sweeps=is_sweeping,
+            companion_kinds=COMPANION_KINDS,
         )
         if is_allocated:
             self._config = replace(CONFIG, policy="fit", binding=Binding.DIRECT)
@@ -73,7 +88,7 @@ class World:
         self.api.lag = self.random.choice([0.001, 0.05, 0.5])
         self.trace: list[tuple[float, str]] = []
         self.events: list[JobEvent] = []
-        self.is_ending = False
+        self.is_ending = self.is_contested = False
         self.invisible: set[str] = set()
         self._of_operator = Random(f"{seed} operator")
         self._of_kubelets = Random(f"{seed} kubelets")
@@ -89,14 +104,14 @@ class World:
 
     @property
     def job(self) -> Object | None:
-        """A copy of the job as it is in the API server."""
-        job = self.api.stored(KIND).get(JOB)
+        """A copy of the job whose turn it is, as it is in the API server."""
+        job = self.api.stored(KIND).get(self.turn)
         return None if job is None else copied(job)
 
     @property
     def is_unfinished(self) -> bool:
         """Whether there is a job that has not ended."""
-        return self.job is not None and not has_finished(self.job)
+        return not all(map(has_finished, self.api.stored(KIND).values()))
 
     @property
     def pods(self) -> dict[str, Object]:
@@ -114,8 +129,7 @@ class World:
     def create_job(self, spec: Object | None = None) -> None:
         """Create the job, by default with a new spec."""
         spec = self._spec(self.random) if spec is None else spec
-        created = format_time(self.clock.now())
-        metadata: Object = {"name": JOB, "generation": 1, "creationTimestamp": created}
+        metadata: Object = {"name": self.turn}
         if self.is_queued:
             metadata |= OF_QUEUE
             spec = {**spec, "suspend": True}
@@ -186,7 +200,7 @@ class World:
     def delete_job(self, finalizer: str | None) -> None:
         """Delete the job: with a finalizer it goes after its objects, or leaves them."""
         if finalizer is None:
-            self.api.request_deletion(KIND, JOB)
+            self.api.request_deletion(KIND, self.turn)
             return
         job = self.job
         assert job is not None
@@ -203,8 +217,10 @@ class World:
         await self._stand_by()
         await asyncio.sleep(self.random.choice([0.0, 0.0, 5.0]))
         self.operator.lead()
+        self.is_contested = True
         await asyncio.sleep(self.random.choice([0.0, 0.3, 2.0, 6.0]))
         await former.stop()
+        self.is_contested = False
 
     async def stop_operators(self) -> None:
         for operator in (*self._former, self.operator):
@@ -225,7 +241,7 @@ class World:
         }
 
     def calm_down(self) -> None:
-        """Remove all that keeps the job from going on."""
+        """Remove all that keeps the jobs from going on."""
         self.api.before = lambda verb, kind, name: None
         self.api.journey = lambda: None
         self.api.losing = 0.0
@@ -234,11 +250,13 @@ class World:
         delete_failed_requests(self.api)
         if self.is_allocated:
             add_nodes(self.api)
-        job = self.job
-        if job is not None and job["spec"]["backoffLimit"] == UNREADABLE:
-            self.edit_job(backoffLimit=90)
-        if job is not None and job["spec"].get("suspend") and not is_suspended_by_queue(job):
-            self.edit_job(suspend=False)
+        for job in self.api.all(KIND):
+            if job["spec"]["backoffLimit"] == UNREADABLE:
+                job["spec"]["backoffLimit"] = 90
+            is_by_user = not is_suspended_by_queue(job) and sweep_uid(job) is None
+            if job["spec"].get("suspend") and is_by_user:
+                job["spec"]["suspend"] = False
+            self.api.put(DIJOBS, NAMESPACE, job)
 
     async def run_garbage_collector(self) -> None:
         """Do what the garbage collector does, until cancelled."""
@@ -251,7 +269,11 @@ class World:
         while True:
             await asyncio.sleep(self._of_kueue.choice([0.05, 0.3, 2.0]))
             is_dispatched = self.job is not None and self.job["spec"].get("managedBy") == CONTROLLER
-            admit_some(self.api, self.clock, self._of_kueue, is_checked=is_dispatched)
+            admit_some(
+                *(self.api, self.clock, self._of_kueue),
+                is_checked=is_dispatched,
+                most=self._pods_in_queue,
+            )
             if is_dispatched:
                 dispatch_some(self.api, self.clock, self._of_kueue, is_ending=self.is_ending)
 
@@ -284,11 +306,12 @@ class World:
                     self._confirm_end(pod)
 
     def _remove_orphans(self) -> None:
-        """Remove objects without an owner, whose names the job needs."""
+        """Remove objects without an owner, whose names a job or a sweep needs."""
+        owners = (SWEEP_KIND,) if self._is_sweeping else (KIND,)
         for kind, namespace, name in list(self.api.objects):
             if (
                 namespace
-                and kind != KIND
+                and kind not in owners
                 and not self.api.stored(kind)[name]["metadata"].get("ownerReferences")
             ):
                 self.note(f"{kind} {name} is an orphan")
