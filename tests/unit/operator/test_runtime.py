@@ -101,6 +101,7 @@ class InformerState:
         self._queue = queue
 
         self.hidden = frozenset({"uid"})
+        self.current = asyncio.Event()
         self.revealed = 0
 
     def reveal(self, uids: frozenset[str]) -> None:
@@ -127,6 +128,7 @@ class Bench:
         self.duty_fails = 0
         self.metrics = Metrics()
         self.cache = Cache()
+        self.cache_of_duty = Cache()
         self.loss = Loss()
         self.leadership = Leadership(self.diary, self.loss)
         self.scope = NoClaim()
@@ -137,6 +139,7 @@ class Bench:
         loop = asyncio.get_running_loop()
         parts: dict[str, Any] = {
             "caches": {DIJOBS: self.cache},
+            "polled": [self.cache_of_duty],
             "informers": self.informers,
             "leadership": self.leadership,
         }
@@ -265,7 +268,7 @@ async def test_the_leader_reconciles_all_jobs_at_once_and_at_every_poll() -> Non
     bench = Bench()
     await bench.lead(150)
     assert bench.times == pytest.approx([1, 61, 121])
-    assert bench.cache.relists == bench.informers.revealed == 3
+    assert bench.cache.relists == bench.cache_of_duty.relists == bench.informers.revealed == 3
     await bench.end()
     assert bench.diary == ["lead", "duty", "duty ends", "release"]
 
@@ -274,7 +277,10 @@ async def test_the_leader_reconciles_all_jobs_at_once_and_at_every_poll() -> Non
 async def test_nothing_is_decided_before_a_full_read_under_the_lease() -> None:
     bench = Bench()
     bench.cache.fails = 3
-    await bench.lead(10)
+    await bench.lead(1 + 2 * CATCH_UP_PAUSE)
+    assert not bench.informers.current.is_set()
+    await asyncio.sleep(10)
+    assert bench.informers.current.is_set()
     assert bench.times == pytest.approx([1 + 3 * CATCH_UP_PAUSE])
     assert bench.informers.revealed == 1
     await bench.end()

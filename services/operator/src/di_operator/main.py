@@ -107,6 +107,7 @@ async def operate(
             controller=controller(base, seen, others, read, traced),
             recorder=seen.recorder,
             kueue=seen.kueue,
+            polled=seen.polled,
             scope=claim(
                 config,
                 lease_client,

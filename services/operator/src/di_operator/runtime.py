@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -106,6 +106,7 @@ class Runtime:
         controller: Controller,
         recorder: EventRecorder,
         kueue: Follower,
+        polled: Collection[WatchCache],
         scope: Scope,
         leadership: Leadership,
         duties: Mapping[str, Duty],
@@ -115,7 +116,8 @@ class Runtime:
         clock: Clock,
         on_ending: Callable[[], None] = lambda: None,
     ) -> None:
-        """`duties` are further parts that run only while this replica leads.
+        """`duties` are further parts that run only while this replica leads, `polled` the caches
+        that they fill.
 
         `on_ending` is called when the shutdown begins, perhaps more than once.
         """
@@ -125,6 +127,7 @@ class Runtime:
         self._controller = controller
         self._recorder = recorder
         self._kueue = kueue
+        self._polled = polled
         self._scope = scope
         self._leadership = leadership
         self._duties = duties
@@ -258,6 +261,7 @@ class Runtime:
         """
         while not stopping.done() and not await self._compare():
             await self._clock.sleep(CATCH_UP_PAUSE)
+        self._informers.current.set()
         self._informers.wake_all()
         await self._controller.run()
 
@@ -272,7 +276,7 @@ class Runtime:
         """Read everything and repair what the watches lost; return False if a read failed."""
         hidden = self._informers.hidden
         try:
-            everything = (*self._caches.values(), self._kueue)
+            everything = (*self._caches.values(), *self._polled, self._kueue)
             await asyncio.gather(*(each.relist() for each in everything))
         except ApiError as error:
             log.warning("poll failed", error=str(error))

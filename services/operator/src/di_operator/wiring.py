@@ -97,6 +97,8 @@ class Observed:
     read_pod: PodCache
     specs: SpecCache
     kueue: KueueWatch | NoKueue
+    polled: list[WatchCache]
+    """The caches of duties, which polls compare with the API server, too."""
     recorder: EventRecorder
     trials: Trials
     suspects: Callable[[], Mapping[str, int]]
@@ -138,6 +140,7 @@ def observe(base: Base) -> Observed:
         kueue=follow_kueue(
             config, client=client, informers=informers, limits=WATCH_LIMITS, clock=clock, rng=rng
         ),
+        polled=[],
         recorder=EventRecorder(
             client=client, clock=clock, instance=config.identity, observer=base.metrics
         ),
@@ -236,6 +239,7 @@ def duties(base: Base, seen: Observed, others: Beside, reading: Reading) -> Mapp
         observer=base.metrics.task_looks,
         clock=clock,
         rng=base.rng,
+        poll=seen.polled.append,
     )
     found |= sweep_duties(
         config,
@@ -247,6 +251,7 @@ def duties(base: Base, seen: Observed, others: Beside, reading: Reading) -> Mapp
         observer=base.metrics.sweeps,
         clock=clock,
         rng=base.rng,
+        poll=seen.polled.append,
     )
     found["pod trials"] = _pod_trials(base, seen, reading).run
     found["server presence"] = others.presence.run

@@ -141,13 +141,14 @@ class Operator:
     async def _work(self) -> None:
         while not await self._compare():
             await asyncio.sleep(1.0)
+        self._seen.informers.current.set()
         self._seen.informers.wake_all()
         await self._controller.run()
 
     async def _compare(self) -> bool:
         """Read everything; return False if a read failed."""
         hidden = self._seen.informers.hidden
-        caches = (*self._seen.caches.values(), self._seen.kueue)
+        caches = (*self._seen.caches.values(), *self._seen.polled, self._seen.kueue)
         try:
             await asyncio.gather(*(each.relist() for each in caches))
         except ApiError:

@@ -113,6 +113,7 @@ SCALABLE: Final = Kind(
         *(*ANY, "replicas are changed", "replicas are changed"),
         *("DIJobTask is scaled",) * 6,
         *("DIJobTask is deleted", "DIJobTask is edited", "task gets or loses its DIJobTask"),
+        "watches lose events",
     ),
     is_scalable=True,
 )
@@ -161,7 +162,7 @@ SWEEPS: Final = Kind(
         *("operator restarts", "operator restarts", "another replica leads"),
         *("sweep is stopped", "sweep is replaced", "sweep becomes invalid", "sweep becomes valid"),
         *("parallelism is edited", "parallelism is edited", "maxTrials is edited"),
-        *("trial is deleted", "trials are refused"),
+        *("trial is deleted", "trials are refused", "watches lose events"),
     ),
     is_sweeping=True,
 )

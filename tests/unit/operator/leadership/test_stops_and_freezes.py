@@ -197,6 +197,7 @@ class Replica:
                 client=client, clock=self._clock, instance="a", observer=METRICS
             ),
             kueue=NoKueue(),
+            polled=(),
             scope=Claim(
                 client=client,
                 release=NAMESPACE,

@@ -49,6 +49,7 @@ class Cluster:
     refuse: Callable[[str, str], ApiError | None] = lambda verb, name: None
     at_write: Callable[[], None] = lambda: None
     leads: bool = True
+    is_current: bool = True
     seconds: float = 0.0
     versions: int = 0
 
@@ -64,12 +65,15 @@ class Cluster:
         self.known = copy.deepcopy(self.objects)
 
     def keeper(self) -> Sweeps:
-        self.synced = asyncio.Event()
+        self.synced, self.current = asyncio.Event(), asyncio.Event()
         self.synced.set()
+        if self.is_current:
+            self.current.set()
         return Sweeps(
             client=cast(KubeClient, self),
             found=cast(WatchCache, self),
             jobs=lambda _: [job for (kind, _), job in self.known.items() if kind == DIJOBS.kind],
+            current=self.current,
             observe_job=lambda job: self.known.update(
                 {(DIJOBS.kind, job["metadata"]["name"]): job}
             ),
@@ -247,6 +251,18 @@ def test_a_trial_that_ends_while_it_is_stopped_is_decided_again(cluster: Cluster
     cluster.refuse = lambda verb, name: Conflict(kind="DIJob", name=name)
     with pytest.raises(Outdated):
         cluster.reconcile()
+
+
+def test_nothing_is_decided_before_the_jobs_are_read(cluster: Cluster) -> None:
+    cluster.start()
+    cluster.is_current = False
+
+    async def reconcile() -> None:
+        await asyncio.wait_for(cluster.keeper().reconcile(KEY), 0.01)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(reconcile())
+    assert not cluster.created
 
 
 def test_a_stop_that_is_not_known_yet_is_not_overwritten(cluster: Cluster) -> None:

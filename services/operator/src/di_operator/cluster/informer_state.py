@@ -11,6 +11,7 @@ operator does not know its predecessor's writes.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -301,6 +302,7 @@ class InformerState:
 
     Attributes:
         settled: finished jobs that a resync does not wake.
+        current: set once everything was read under the lease of this process.
     """
 
     def __init__(
@@ -316,6 +318,7 @@ class InformerState:
         self._read_pod = read_pod
         self._hidden: OrderedDict[str, None] = OrderedDict()
         self.settled = SettledJobs()
+        self.current = asyncio.Event()
         self._absorbing = False
         for resource, cache in caches.items():
             cache.subscribe(self._listener(resource))

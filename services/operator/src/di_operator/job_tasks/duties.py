@@ -40,8 +40,11 @@ def job_task_duties(
     observer: Observer,
     clock: Clock,
     rng: random.Random,
+    poll: Callable[[WatchCache], None],
 ) -> Mapping[str, Duty]:
     """Return the parts that keep DIJobTasks, by name; empty if the configuration disables them.
+
+    `poll` is called with the cache of DIJobTasks, which polls have to compare with the API server.
 
     One part watches them, one reconciles jobs. Both wait while the API server does not serve their
     kind. The other arguments are those of `JobTasks`, `Controller` and `WatchCache`.
@@ -57,6 +60,7 @@ def job_task_duties(
         clock=clock.monotonic,
         rng=rng,
     )
+    poll(found)
     queue = job_queue(workers=WORKERS)
     tasks = JobTasks(
         client=client,

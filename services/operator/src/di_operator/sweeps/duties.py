@@ -33,8 +33,11 @@ def sweep_duties(
     observer: Observer,
     clock: Clock,
     rng: random.Random,
+    poll: Callable[[WatchCache], None],
 ) -> Mapping[str, Duty]:
     """Return the parts that run sweeps, by name; empty if the configuration disables them.
+
+    `poll` is called with the cache of sweeps, which polls have to compare with the API server.
 
     One part watches them, one reconciles them. Both wait while the API server does not serve their
     kind. The other arguments are those of `Sweeps`, `Controller` and `WatchCache`.
@@ -49,12 +52,14 @@ def sweep_duties(
         clock=clock.monotonic,
         rng=rng,
     )
+    poll(found)
     queue = job_queue(workers=WORKERS)
     jobs = caches[DIJOBS]
     sweeps = Sweeps(
         client=client,
         found=found,
         jobs=lambda key: jobs.by_index(INDEX_SWEEP, index_value(key.namespace, key.name)),
+        current=informers.current,
         observe_job=partial(informers.observe, DIJOBS, is_news=True),
         wake=queue.add_after,
         check_lease=check_lease,

@@ -5,6 +5,7 @@ It remembers nothing: each reconcile decides from the sweep and the jobs of its 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -56,6 +57,7 @@ class Sweeps:
         client: KubeClient,
         found: WatchCache,
         jobs: Callable[[JobKey], Iterable[Object]],
+        current: asyncio.Event,
         observe_job: Callable[[dict[str, Any]], None],
         wake: Callable[[JobKey, float], None],
         check_lease: Callable[[], None],
@@ -67,6 +69,7 @@ class Sweeps:
             client: of the API server.
             found: the DISweeps.
             jobs: returns the jobs whose label names a sweep.
+            current: set once these jobs were read under the lease of this process.
             observe_job: stores a job as the API server returned it.
             wake: schedules `reconcile` for a sweep after some seconds.
             check_lease: raises NotLeading when the lease is lost.
@@ -75,6 +78,7 @@ class Sweeps:
         self._client = client
         self._found = found
         self._jobs = jobs
+        self._current = current
         self._observe_job = observe_job
         self._wake = wake
         self._check_lease = check_lease
@@ -102,6 +106,8 @@ class Sweeps:
             ApiError: the API server is unreachable; try again later.
         """
         await self._found.synced.wait()
+        # A trial that a watch does not show yet would count as deleted.
+        await self._current.wait()
         sweep = self._found.get(key.namespace, key.name)
         if sweep is None or sweep["metadata"].get("deletionTimestamp"):
             return None
