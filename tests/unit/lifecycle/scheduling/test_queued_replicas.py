@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from di_operator.lifecycle.policies.drain import LEAVE_SECONDS
 from tests.unit.lifecycle.cluster_model import job
+from tests.unit.lifecycle.objects.test_task_services import PORTS, behind
 from tests.unit.lifecycle.scheduling.kueue_model import (
     CORE,
     QueuedCluster,
@@ -49,6 +51,16 @@ def test_a_new_pod_does_not_use_the_quota_that_an_evicted_workload_releases() ->
     assert cluster.held("work") >= cluster.using("work")
     cluster.end_deleted().settle()
     assert [*cluster.pods] == ["x-work-0", "x-work-1", "x-work-2"]
+
+
+def test_an_evicted_replica_that_drains_leaves_its_service_once() -> None:
+    serving = {"service": {"ports": PORTS}, "drain": {"command": ["true"], "timeoutSeconds": 5}}
+    cluster = admitted(tiered(3, 2) | serving).admit("x-work-x0")
+    up(cluster)
+    cluster.evict_workload("x-work-x0").settle()
+    assert behind(cluster, "x-work") == {"x-work-0", "x-work-1"}
+    cluster.pass_time(LEAVE_SECONDS).settle()
+    assert cluster.ending == ["x-work-2"]
 
 
 def test_a_standby_pod_waits_for_the_quota_of_one_that_is_ending() -> None:

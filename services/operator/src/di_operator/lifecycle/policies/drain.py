@@ -82,11 +82,16 @@ def departures(snapshot: Snapshot, pods: Iterable[Pod], now: datetime) -> Depart
     return Departures(due=tuple(due), marks=tuple(marks), requeue_after=earliest(*waits))
 
 
-def returns(snapshot: Snapshot) -> tuple[Reclaim, ...]:
-    """Return the patches that put pods back into their Service because they are wanted again."""
+def returns(snapshot: Snapshot, going: Iterable[Pod]) -> tuple[Reclaim, ...]:
+    """Return the patches that put pods back into their Service because they are wanted again.
+
+    `going` are the pods that are to be removed, some of which have a slot: their quota was evicted.
+    """
     if not _drained_tasks(snapshot):
         return ()
     left = {pod.name: pod for pod in snapshot.live if _left_at(pod) is not None}
+    for pod in going:
+        left.pop(pod.name, None)
     return tuple(
         _mark(left[slot.name], _service_label(slot.labels), None)
         for slot in snapshot.slots

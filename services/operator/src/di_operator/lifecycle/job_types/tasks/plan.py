@@ -66,7 +66,8 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
     quota = Quota.of(snapshot)
     dead.extend(quota.evicted)
     outdated, waiting = outdated_pods(snapshot)
-    leaving = departures(snapshot, (*snapshot.surplus, *outdated, *dead), now)
+    going = (*snapshot.surplus, *outdated, *dead)
+    leaving = departures(snapshot, going, now)
     namesakes = [pod for pod in snapshot.predecessors if not pod.terminating]
     overdue, patience = lost_nodes(snapshot, now)
     pause = _pause(snapshot, now)
@@ -76,7 +77,7 @@ def plan_tasks(snapshot: Snapshot, now: datetime, settings: Settings) -> Plan:
         *standing.marks,
         *(delete(SERVICES, found) for found in snapshot.old_services if not is_terminating(found)),
         *(delete(CONFIGMAPS, c) for c in snapshot.old_configmaps if not is_terminating(c)),
-        *(*leaving.marks, *returns(snapshot), *listings(snapshot)),
+        *(*leaving.marks, *returns(snapshot, going), *listings(snapshot)),
         *(delete_pod(pod) for pod in (*namesakes, *leaving.due, *standing.due)),
         *(delete_pod(pod, grace_period_seconds=0) for pod in overdue),
     ]
