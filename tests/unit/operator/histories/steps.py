@@ -241,8 +241,9 @@ async def replace_job(world: World) -> None:
     while world.job is not None:
         if (now := world.clock.monotonic()) > held_until:
             world.api.remove_finalizers()
-            # An operator that cannot read anything removes no finalizer of a Workload.
+            # An operator that cannot read everything removes no finalizer of a Workload.
             world.api.before = lambda verb, kind, name: None
+            world.api.journey = lambda: None
         assert now < held_until + 60.0, "the garbage collector does not delete the job"
         await asyncio.sleep(0.3)
     world.create_job(world.random.choice([None, job["spec"]]))
