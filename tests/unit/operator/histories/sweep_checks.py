@@ -80,7 +80,9 @@ class SweepWatcher(Watcher):
     @override
     def rest(self, *, is_polled: bool = False) -> None:
         super().rest(is_polled=is_polled)
-        if (sweep := stored_sweep(self._world)) is not None:
+        sweep = stored_sweep(self._world)
+        # Programs that still report leave something to do at any time.
+        if sweep is not None and (not self._world.is_ending or is_complete(sweep)):
             for left in self._left_to_do(sweep):
                 self.blame(f"left to do for the sweep: {left}")
         if _defects() > self._defects:
@@ -124,7 +126,8 @@ class SweepWatcher(Watcher):
         total, created = sum(status[each] for each in COUNTS), self._created[uid]
         if not len(left) <= total <= len(created):
             self.blame(f"{total} trials are counted of {created}: {status}")
-        if "population" not in sweep["spec"] and self._created[uid] != {*range(status["created"])}:
+        # A trial that was deleted before it was counted is not lost.
+        if "population" not in sweep["spec"] and not created >= {*range(status["created"])}:
             self.blame(f"{status['created']} trials, of which were created {self._created[uid]}")
 
 
