@@ -268,9 +268,21 @@ async def test_the_leader_reconciles_all_jobs_at_once_and_at_every_poll() -> Non
     bench = Bench()
     await bench.lead(150)
     assert bench.times == pytest.approx([1, 61, 121])
-    assert bench.cache.relists == bench.cache_of_duty.relists == bench.informers.revealed == 3
+    assert bench.cache.relists == bench.informers.revealed == 3
+    # A duty begins under the lease, so only the polls concern its cache.
+    assert bench.cache_of_duty.relists == 2
     await bench.end()
     assert bench.diary == ["lead", "duty", "duty ends", "release"]
+
+
+@virtual_time.in_virtual_time
+async def test_a_kind_of_a_duty_that_is_not_served_any_more_fails_no_poll_of_jobs() -> None:
+    bench = Bench()
+    bench.cache_of_duty.fails = 1000
+    await bench.lead(150)
+    assert bench.cache_of_duty.relists == 2
+    assert bench.informers.revealed == 3
+    await bench.end()
 
 
 @virtual_time.in_virtual_time

@@ -270,19 +270,28 @@ class Runtime:
         while True:
             await self._clock.sleep(self._sync_period)
             await self._compare()
+            await asyncio.gather(*map(_relist, self._polled))
             self._informers.resync(self._clock.now())
 
     async def _compare(self) -> bool:
         """Read everything and repair what the watches lost; return False if a read failed."""
         hidden = self._informers.hidden
         try:
-            everything = (*self._caches.values(), *self._polled, self._kueue)
+            everything = (*self._caches.values(), self._kueue)
             await asyncio.gather(*(each.relist() for each in everything))
         except ApiError as error:
             log.warning("poll failed", error=str(error))
             return False
         self._informers.reveal(hidden)
         return True
+
+
+async def _relist(cache: WatchCache) -> None:
+    """Repair the cache of a duty. Its kind may not be served any more, which concerns no job."""
+    try:
+        await cache.relist()
+    except ApiError as error:
+        log.warning("poll failed", error=str(error))
 
 
 async def _first(tasks: Sequence[asyncio.Task[Any]]) -> None:

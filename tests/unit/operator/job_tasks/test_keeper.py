@@ -267,6 +267,20 @@ def test_a_foreign_object_of_that_name_is_reported_once() -> None:
     assert [reason for reason, _ in cluster.events] == ["NotScalable"]
 
 
+def test_the_deletion_of_a_foreign_object_of_that_name_wakes_the_job_once() -> None:
+    cluster = Cluster()
+    cluster.put(DIJOBS, job())
+    foreign = {"metadata": {"name": "a-collect", "namespace": "rl"}, "spec": {}}
+    cluster.put(DIJOB_TASKS, foreign)
+    keeper = cluster.keeper()
+    asyncio.run(keeper.reconcile(KEY))
+    keeper.follow_task("MODIFIED", foreign)
+    assert cluster.woken == []
+    for _ in range(2):
+        keeper.follow_task("DELETED", foreign)
+    assert cluster.woken == [KEY]
+
+
 def test_the_job_task_of_an_ended_job_is_deleted() -> None:
     cluster, keeper = scaled()
     ended = {**cluster.objects[DIJOBS.kind, "a"], "status": {"phase": "Succeeded"}}

@@ -48,7 +48,9 @@ NEXT_READ: Final = 0.5
 SWEEP: Final = 60.0
 """Seconds between two reconciles of a job with such tasks: watches can lose events."""
 REMEMBERED: Final = 1024
-"""Number of remembered refusals and name conflicts; each is reported once."""
+"""Number of remembered refusals and name conflicts; each is reported once. Also that of names that
+jobs wait for.
+"""
 
 
 def index_owner(one: Mapping[str, Any]) -> list[str]:
@@ -104,6 +106,8 @@ class JobTasks:
         self._plain: dict[JobKey, tuple[str, int]] = {}
         self._refused: OrderedDict[Request, None] = OrderedDict()
         self._clashes: OrderedDict[tuple[str, str], None] = OrderedDict()
+        # Jobs whose DIJobTask has the name of another object, by its namespace and name.
+        self._blocked: OrderedDict[tuple[str, str], set[JobKey]] = OrderedDict()
 
     def follow_job(self, kind: str, job: Mapping[str, Any]) -> None:
         """Record that a job has changed; the job is not read here."""
@@ -123,10 +127,14 @@ class JobTasks:
             if key in self._scaled:
                 self._wake(key, SETTLE)
 
-    def follow_task(self, _: str, one: Mapping[str, Any]) -> None:
+    def follow_task(self, kind: str, one: Mapping[str, Any]) -> None:
         """Record that a DIJobTask has changed."""
+        namespace = one["metadata"]["namespace"]
+        if kind == DELETED:
+            for key in self._blocked.pop((namespace, one["metadata"]["name"]), ()):
+                self._wake(key, 0.0)
         if (name := owner_name(one)) is not None:
-            key = JobKey(one["metadata"]["namespace"], name)
+            key = JobKey(namespace, name)
             self._plain.pop(key, None)
             self._wake(key, 0.0)
 
@@ -194,6 +202,7 @@ class JobTasks:
                     await self._remove(step, key)
                     return False
                 case Clash():
+                    self._wait_for_name(step, key)
                     self._tell_clash(step, job)
                     return False
                 case _:
@@ -275,6 +284,12 @@ class JobTasks:
             f"task {step.task.name} has {replicas}: {reason}"
         )
         self._emit(job, JobEvent(reason=Reason.SCALE_REFUSED, message=message))
+
+    def _wait_for_name(self, step: Clash, key: JobKey) -> None:
+        self._blocked.setdefault((key.namespace, step.object_name), set()).add(key)
+        if len(self._blocked) > REMEMBERED:
+            # The job of the oldest one is reconciled after SWEEP.
+            self._blocked.popitem(last=False)
 
     def _tell_clash(self, step: Clash, job: Mapping[str, Any]) -> None:
         known = job["metadata"]["uid"], step.object_name
