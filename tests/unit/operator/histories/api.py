@@ -118,6 +118,7 @@ class WatchedApi(FakeApi):
         journey: returns how the next request travels; None: its response arrives at once.
         losing: the share of events that watches lose without a sign of it.
         has_lost: whether they have lost any.
+        is_late: a request is executed whose client has given up or ended before.
         lag: the most seconds by which a watch is behind.
         follow: called with (kind, old, new) after each change.
     """
@@ -126,7 +127,7 @@ class WatchedApi(FakeApi):
         super().__init__()
         self.lag = 0.0
         self.losing = 0.0
-        self.has_lost = False
+        self.has_lost = self.is_late = False
         self.journey: Callable[[], Journey | None] = lambda: None
         self.follow: Callable[[str, Object | None, Object | None], None] = lambda *_: None
         self._clock = clock
@@ -135,6 +136,7 @@ class WatchedApi(FakeApi):
         self._news = asyncio.Event()
         self._cuts = 0
         self._travelling: set[asyncio.Task[Any]] = set()
+        self._awaited: set[asyncio.Task[Any]] = set()
 
     # --- what other clients do ---
 
@@ -342,13 +344,31 @@ class WatchedApi(FakeApi):
         journey = self.journey()
         if journey is None:
             return await request
-        travel = asyncio.create_task(_travel(request, journey))
+        travel = asyncio.create_task(self._travel(request, journey))
         self._travelling.add(travel)
+        self._awaited.add(travel)
         travel.add_done_callback(self._arrived)
-        done, _ = await asyncio.wait([travel], timeout=journey.patience)
+        try:
+            done, _ = await asyncio.wait([travel], timeout=journey.patience)
+        finally:
+            self._awaited.discard(travel)
         if not done:
             raise Unavailable(kind=resource.kind, reason="Timeout")
         return travel.result()
+
+    async def _travel(self, request: Coroutine[Any, Any, T], journey: Journey) -> T:
+        try:
+            await asyncio.sleep(journey.there)
+        except asyncio.CancelledError:
+            request.close()
+            raise
+        self.is_late = asyncio.current_task() not in self._awaited
+        try:
+            response = await request
+        finally:
+            self.is_late = False
+        await asyncio.sleep(journey.back)
+        return response
 
     def _arrived(self, travel: asyncio.Task[Any]) -> None:
         self._travelling.discard(travel)
@@ -388,17 +408,6 @@ class WatchedApi(FakeApi):
     def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
-
-
-async def _travel(request: Coroutine[Any, Any, T], journey: Journey) -> T:
-    try:
-        await asyncio.sleep(journey.there)
-    except asyncio.CancelledError:
-        request.close()
-        raise
-    response = await request
-    await asyncio.sleep(journey.back)
-    return response
 
 
 def _without_version(body: Object) -> Object:

@@ -190,11 +190,15 @@ class Watcher:
         """UIDs of the jobs of pods; by UID."""
         self._latest: dict[str, tuple[str, float]] = {}
         """UID of the latest pod by name, and when its deletion was requested."""
+        self._late_pods = set[str]()
+        """UIDs of pods that late requests created."""
         self._pods_changed = 0.0
         world.api.follow = self._follow
 
     def _follow(self, kind: str, old: Object | None, new: Object | None) -> None:
         self._trace(kind, old, new)
+        if kind == PODS.kind and old is None and new is not None and self._world.api.is_late:
+            self._late_pods.add(new["metadata"]["uid"])
         if self._world.is_queued and kind in (PODS.kind, WORKLOADS.kind):
             self._check_quota()
         if kind == PODS.kind:
@@ -232,7 +236,8 @@ class Watcher:
     def _check_quota(self) -> None:
         """Check that no pod takes capacity without quota.
 
-        An orphan is not the operator's, nor is what becomes one.
+        An orphan is not the operator's, nor is what becomes one. A pod that a late request creates
+        is deleted at once.
         """
         left = {
             job["metadata"]["uid"]
@@ -245,6 +250,7 @@ class Watcher:
             if pod["status"]["phase"] not in ("Succeeded", "Failed")
             and (job := controller_uid(pod))
             and job not in left
+            and pod["metadata"]["uid"] not in self._late_pods
             and _is_visible(self._world, pod)
         )
         quotas = pods_with_quota(self._world.api)

@@ -31,8 +31,10 @@ class SweepWatcher(Watcher):
         self._defects = _defects()
         self._created: dict[str, set[int]] = defaultdict(set)
         """Indexes of the trials that were created, by the UID of the sweep."""
-        self._late = set[str]()
-        """Names of trials that were created after their sweep was complete."""
+        self._late_trials = set[str]()
+        """Names of trials that a late request created, or one after their sweep was complete."""
+        self._repeated = set[str]()
+        """Names of trials that were created again, perhaps while the sweep was completed."""
         self._parallelism: dict[str, int] = defaultdict(int)
         """The largest parallelism that a sweep has had, by its UID."""
 
@@ -51,26 +53,33 @@ class SweepWatcher(Watcher):
         index, name = int(job["metadata"]["labels"][LABEL_TRIAL]), job["metadata"]["name"]
         if sweep is None or sweep["metadata"]["uid"] != uid:
             return
+        if is_again := index in self._created[uid]:
+            self._repeated.add(name)
         if is_complete(sweep):
             # A request that was delayed: the trial is stopped, and not counted.
-            self._late.add(name)
+            self._late_trials.add(name)
             return
-        is_again = index in self._created[uid]
         self._created[uid].add(index)
+        if self._world.api.is_late:
+            # The trial is stopped if it is one too many, and perhaps not counted.
+            self._late_trials.add(name)
+            return
         # A deleted copy is created again, and so is a trial that was deleted before it was counted.
         is_counted = index < (sweep.get("status") or {}).get("created", 0)
         if is_again and is_counted and "population" not in sweep["spec"]:
             self.blame(f"{name} was created twice")
         active = [each for each in self._trials(sweep) if self._is_active(each)]
-        if len(active) > self._parallelism[uid] and not self._world.is_contested:
+        # The operator cannot know a trial if neither an event nor a response says that it is there.
+        is_blind = self._world.is_contested or self._world.api.has_lost
+        if len(active) > self._parallelism[uid] and not is_blind:
             names = sorted(each["metadata"]["name"] for each in active)
             self.blame(f"{names} run at the same time, more than {self._parallelism[uid]}")
 
     def _is_active(self, job: Object) -> bool:
         """Return whether a trial runs or waits, or has pods that still run."""
-        if has_finished(job):
-            return False
         name = job["metadata"]["name"]
+        if has_finished(job) or name in self._late_trials:
+            return False
         has_pods = any(pod.startswith(f"{name}-w-") for pod in self._world.pods_in("Running"))
         return has_pods or not job["spec"].get("suspend")
 
@@ -122,7 +131,8 @@ class SweepWatcher(Watcher):
             return
         status, uid = sweep["status"], sweep["metadata"]["uid"]
         # Trials that were deleted after the end are still counted.
-        left = [job for job in self._trials(sweep) if job["metadata"]["name"] not in self._late]
+        others = self._late_trials | self._repeated
+        left = [job for job in self._trials(sweep) if job["metadata"]["name"] not in others]
         total, created = sum(status[each] for each in COUNTS), self._created[uid]
         if not len(left) <= total <= len(created):
             self.blame(f"{total} trials are counted of {created}: {status}")

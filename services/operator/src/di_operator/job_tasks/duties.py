@@ -68,7 +68,7 @@ def job_task_duties(
         job=informers.job,
         pods=informers.pods,
         read_pod=read_pod,
-        observe_job=partial(informers.observe, DIJOBS),
+        observe_job=partial(informers.observe, DIJOBS, is_news=True),
         emit=emit,
         wake=queue.add_after,
         wake_reconciler=wake_reconciler,
