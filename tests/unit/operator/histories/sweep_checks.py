@@ -55,13 +55,11 @@ class SweepWatcher(Watcher):
             return
         if is_again := index in self._created[uid]:
             self._repeated.add(name)
-        if is_complete(sweep):
-            # A request that was delayed: the trial is stopped, and not counted.
-            self._late_trials.add(name)
-            return
-        self._created[uid].add(index)
-        if self._world.api.is_late:
-            # The trial is stopped if it is one too many, and perhaps not counted.
+        if not is_complete(sweep):
+            self._created[uid].add(index)
+        if is_complete(sweep) or self._world.api.is_late:
+            # A request that was delayed: the trial is stopped if it is one too many, and perhaps
+            # not counted.
             self._late_trials.add(name)
             return
         # A deleted copy is created again, and so is a trial that was deleted before it was counted.

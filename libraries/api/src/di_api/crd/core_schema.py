@@ -7,7 +7,7 @@ definition would not fit into the annotation of client-side `kubectl apply`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from di_api.quantity import quantity_schema
@@ -93,14 +93,10 @@ def bounded(schema: Schema) -> Schema:
     """Return the schema with bounds on lists and maps: those of Kubernetes have none, and each item
     costs every reader of the job.
     """
-    result = dict(schema)
-    if "properties" in schema:
-        result["properties"] = {key: bounded(each) for key, each in schema["properties"].items()}
+    result = _with_parts(schema, bounded)
     if "items" in schema:
-        result["items"] = bounded(schema["items"])
         result["maxItems"] = MAX_NESTED_ITEMS if _holds_many(schema["items"]) else MAX_ITEMS
     if "additionalProperties" in schema:
-        result["additionalProperties"] = bounded(schema["additionalProperties"])
         result["maxProperties"] = MAX_ITEMS
     return result
 
@@ -118,15 +114,20 @@ def as_one_value(schema: Schema) -> Schema:
     The API server replaces such a list as a whole, so nothing inside is merged. With keys it would
     compare all items whenever the object is written, and a job is written with each status.
     """
-    result = {key: value for key, value in schema.items() if key != _LIST_KEYS}
-    if _LIST_KEYS in schema:
+    result = _with_parts(schema, as_one_value)
+    if result.pop(_LIST_KEYS, None):
         result[_LIST_TYPE] = "atomic"
+    return result
+
+
+def _with_parts(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
+    """Return the schema with each schema right below it changed."""
+    result = dict(schema)
     if "properties" in schema:
-        fields = schema["properties"].items()
-        result["properties"] = {name: as_one_value(each) for name, each in fields}
+        result["properties"] = {key: change(each) for key, each in schema["properties"].items()}
     for below in ("items", "additionalProperties"):
         if below in schema:
-            result[below] = as_one_value(schema[below])
+            result[below] = change(schema[below])
     return result
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TypeVar
 
 from di_api.field_error import FieldError, items, mapping
+
+_Place = TypeVar("_Place")
 
 
 def names_of(values: object) -> dict[int, str]:
@@ -16,10 +19,16 @@ def names_of(values: object) -> dict[int, str]:
     }
 
 
+def repeated(values: Mapping[_Place, Hashable]) -> Iterator[_Place]:
+    """Yield the places whose value is that of a place before them."""
+    seen = set[Hashable]()
+    for place, value in values.items():
+        if value in seen:
+            yield place
+        seen.add(value)
+
+
 def repeated_names(names: Mapping[int, str], path: str, what: str) -> Iterator[FieldError]:
     """Yield an error for each repeated name of the list at `path`."""
-    seen: set[str] = set()
-    for index, name in names.items():
-        if name in seen:
-            yield FieldError(f"{path}[{index}].name", name, f"is the name of {what} already")
-        seen.add(name)
+    for index in repeated(names):
+        yield FieldError(f"{path}[{index}].name", names[index], f"is the name of {what} already")

@@ -115,9 +115,8 @@ class Sweeps:
             try:
                 spec = load_sweep(sweep)
             except InvalidSpec as error:
-                if is_complete(sweep):
-                    return None
-                await self._report(sweep, invalid_status(sweep, error.errors, self._now()), key)
+                if not is_complete(sweep):
+                    await self._report(sweep, invalid_status(sweep, error.errors, self._now()), key)
                 return None
             if is_complete(sweep):
                 await self._stop_late(sweep, spec, key)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from di_api.field_error import ABSENT, FieldError, child, items, mapping
 from di_api.quantity import fault_of_amount, read_quantity
-from di_api.validation.repeated import names_of, repeated_names
+from di_api.validation.repeated import names_of, repeated, repeated_names
 from di_api.validation.templates.core_names import (
     Check,
     between,
@@ -91,13 +91,15 @@ def pod_faults(path: str, template: object, job_volumes: set[str]) -> Iterator[F
     claims = set(names_of(spec.get("resourceClaims")).values())
     for field, keys in _UNIQUE_IN_POD.items():
         yield from _repeated(f"{path}.{field}", spec.get(field), keys)
-    known = set[str]()
+    names = {
+        (field, index): name
+        for field in _CONTAINERS
+        for index, name in names_of(spec.get(field)).items()
+    }
+    for field, index in repeated(names):
+        message = "is the name of another container already"
+        yield FieldError(f"{path}.{field}[{index}].name", names[field, index], message)
     for field in _CONTAINERS:
-        for index, name in names_of(spec.get(field)).items():
-            if name in known:
-                message = "is the name of another container already"
-                yield FieldError(f"{path}.{field}[{index}].name", name, message)
-            known.add(name)
         for index, container in enumerate(map(mapping, items(spec.get(field)))):
             where = f"{path}.{field}[{index}]"
             yield from _container(where, container)
@@ -129,15 +131,14 @@ def _repeated(path: str, found: object, keys: tuple[str, ...]) -> Iterator[Field
     """Yield an error for each item of the list at `path` whose values of `keys` are those of an
     item before it.
     """
-    seen = set[tuple[str, ...]]()
-    for index, item in enumerate(map(mapping, items(found))):
-        values = tuple(value for key in keys if isinstance(value := item.get(key), str))
-        if len(values) < len(keys):
-            continue
-        if values in seen:
-            message = f"is the {' and '.join(keys)} of another item already"
-            yield FieldError(f"{path}[{index}].{keys[0]}", values[0], message)
-        seen.add(values)
+    values: dict[int, tuple[str, ...]] = {
+        index: tuple(item[key] for key in keys)
+        for index, item in enumerate(map(mapping, items(found)))
+        if all(isinstance(item.get(key), str) for key in keys)
+    }
+    message = f"is the {' and '.join(keys)} of another item already"
+    for index in repeated(values):
+        yield FieldError(f"{path}[{index}].{keys[0]}", values[index][0], message)
 
 
 def _named_ports(ports: object) -> dict[int, str]:
