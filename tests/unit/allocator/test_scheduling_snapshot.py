@@ -58,7 +58,10 @@ def test_a_grant_counts_before_the_status_shows_it() -> None:
     ("body", "pods"),
     [
         (job("x", task("learner"), phase="Failed"), [pod("x", "learner", "a")]),
-        (job("x", task("learner"), suspend=True), [pod("x", "learner", "a")]),
+        (
+            job("x", task("learner"), suspend=True, status={"placement": {"learner": ["a"]}}),
+            [pod("x", "learner", "a")],
+        ),
         (
             job("x", task("learner"), metadata={"deletionTimestamp": "2026-01-01T12:00:00Z"}),
             [pod("x", "learner", "a")],
@@ -187,6 +190,20 @@ def test_pods_of_a_job_with_a_malformed_field_take_their_capacity(is_deleted: bo
     assert free(found.now) == {"a": 2, "b": 4}
     assert free(found.nodes) == {"a": 4 if is_deleted else 2, "b": 4}
     assert found.unreadable == {}
+
+
+@pytest.mark.parametrize("pods", [0, 1, 2])
+def test_a_job_that_is_left_out_keeps_the_nodes_of_missing_pods(pods: int) -> None:
+    status = {"phase": "Running", "placement": {"learner": ["a", "a"]}}
+    there = [pod("x", "learner", "a")] * pods
+    bad = job("x", task("learner", 2), status=status, backoffLimit="many")
+    unreadable = snapshot(bad, pods=there)
+    set_aside = snapshot(
+        job("x", task("learner", 2), status=status), pods=there, rejected={"uid-x": "it fails"}
+    )
+    for found in (unreadable, set_aside):
+        assert found.jobs == {}
+        assert free(found.nodes) == free(found.now) == {"a": 2, "b": 4}
 
 
 def test_pods_of_a_job_with_malformed_tasks_count_as_pods() -> None:

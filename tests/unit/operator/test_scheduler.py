@@ -434,6 +434,15 @@ async def test_edits_of_a_refused_job_move_no_job_before_the_next_period() -> No
 
 
 @virtual_time.in_virtual_time
+async def test_a_preempted_job_that_needs_another_dry_run_gives_up_its_nodes() -> None:
+    runs = job("x", task("learner"), status={"placement": {"learner": ["a"]}})
+    bench = Bench(Counting(at=""), runs, pods=[pod("x", "learner", "a")], needs_dry_runs=True)
+    await bench.run()
+    found = bench.scheduler.grant(runs)
+    assert (found.placement, found.needs_dry_run) == ({}, True)
+
+
+@virtual_time.in_virtual_time
 async def test_a_refused_dry_run_of_an_earlier_spec_is_followed_by_another() -> None:
     waits = job("x", task("learner"), phase="Pending")
     waits["metadata"]["generation"] = 1

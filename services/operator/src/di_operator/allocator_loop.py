@@ -25,7 +25,7 @@ from di_kube.cache import WatchCache
 from di_kube.resources import DIJOBS, NODES, PODS, Resource
 from di_operator.allocator.forecast.cluster_snapshot import Look
 from di_operator.allocator.grants.empty_cluster import EmptyCluster
-from di_operator.allocator.grants.granting import NOTHING_SAID, Step, Words
+from di_operator.allocator.grants.granting import NOTHING_SAID, Step, Word, Words
 from di_operator.allocator.grants.queue_report import by_amount, queue_states
 from di_operator.allocator.model.policy import Policy
 from di_operator.allocator.observe.changes import Changes, News, asks_for_nodes
@@ -159,13 +159,16 @@ class Scheduler:
                 reason=Reason.GRANT_WITHDRAWN,
                 message=kept.message,
             )
-        if self._lacks_dry_run(job):
+        word = self._words.get(uid)
+        if self._lacks_dry_run(job, word):
             return Grant(
+                # A job that was preempted before has to give up the placement in its status.
+                placement=word.grant.placement if word is not None else None,
                 reason=Reason.WAITING_FOR_NODES,
                 message=_NO_WORD_YET,
                 needs_dry_run=uid not in self._news.answered,
             )
-        if (word := self._words.get(uid)) is not None:
+        if word is not None:
             start = None if word.has else self._starts.get(uid)
             return word.grant if start is None else replace(word.grant, expected_start=start)
         if (left_out := self._unreadable.get(uid)) is not None:
@@ -182,14 +185,13 @@ class Scheduler:
             return Grant(reason=Reason.WAITING_FOR_NODES, message=_NO_WORD_YET)
         return Grant()
 
-    def _lacks_dry_run(self, job: Object) -> bool:
+    def _lacks_dry_run(self, job: Object, word: Word | None) -> bool:
         """Return whether the API server has to check a job's pods in a dry run before the job gets
         nodes.
         """
         metadata = job["metadata"]
         if not self._needs_dry_runs or not asks_for_nodes(job):
             return False
-        word = self._words.get(metadata["uid"])
         placement = mapping(job.get("status")).get("placement")
         has = word.has if word is not None else is_placed(read_placement(placement) or {})
         return not has and not self._news.dry_runs.have_passed(

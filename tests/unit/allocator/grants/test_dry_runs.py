@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from di_api.timestamps import format_time
+from di_operator.allocator.model.job import WAIT
 from di_operator.allocator.observe.changes import Changes
 from di_operator.allocator.policies.goodput import GoodputPolicy
 from di_operator.allocator.withdrawals.delays import FIRST_DELAY, spread
@@ -114,6 +115,15 @@ def test_a_job_with_pods_is_not_asked_about() -> None:
     bench.see(*learners(3))
     bench.look()
     assert "uid-x" in bench.words
+
+
+def test_a_preempted_job_is_decided_on_until_its_status_shows_no_nodes() -> None:
+    placement = {"learner": ["a"] * 4 + ["b"] * 4}
+    bench = Bench(large("x", status={"placement": placement}), needs_dry_runs=True)
+    found = bench.reader.read(granted={"uid-x": WAIT}, now=bench.now)
+    assert found.held == {"rl/x": WAIT}
+    bench.reader.put_job(large("x", status={"placement": {}}))
+    assert not bench.reader.read(granted={"uid-x": WAIT}, now=bench.now).held
 
 
 def test_a_dry_run_is_forgotten_with_the_job() -> None:

@@ -172,6 +172,22 @@ def test_a_preempted_job_ends_its_pods_waits_and_comes_back() -> None:
     assert cluster.counts == (0, 1)
 
 
+@pytest.mark.proves("allocation.md#a-job-that-shares/it-is-suspended")
+def test_a_resumed_job_waits_until_it_is_placed_again() -> None:
+    cluster = placed().edit(suspend=True)
+    # The allocator decides on no suspended job.
+    cluster.grant = Grant()
+    cluster.settle().end_deleted().settle()
+    assert (cluster.status["placement"], cluster.status["allocation"]) == ({}, [])
+    used = cluster.status["replicaSeconds"]
+    cluster.pass_time(3600).edit(suspend=False).settle()
+    assert (cluster.phase, cluster.pods) == ("Pending", {})
+    assert cluster.condition("Pending")["reason"] == "WaitingForNodes"
+    cluster.place(learner="b", collector="b b").settle().run().settle()
+    assert (cluster.phase, set(where(cluster).values())) == ("Running", {"b"})
+    assert cluster.status["replicaSeconds"] == used
+
+
 @pytest.mark.parametrize("grant", [None, Grant()], ids=["no allocator", "a new leader's"])
 def test_without_a_new_word_of_the_allocator_a_job_keeps_its_place(grant: Grant | None) -> None:
     cluster = placed()

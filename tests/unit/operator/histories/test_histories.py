@@ -364,12 +364,20 @@ def test_nothing_is_left_to_do_for_two_jobs_that_share_a_quota(seed: int) -> Non
 
 
 @LARGE_HISTORIES
+# The spec of a job becomes unreadable while a pod of it is missing.
+@example(1461169553)
+# A suspended job is resumed after another one got its nodes.
+@example(849693302)
+# A job is preempted whose spec was edited since its dry run.
+@example(3534322987)
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_two_jobs_that_share_nodes(seed: int) -> None:
     virtual_time.run(live(TWO_ALLOCATED, seed))
 
 
 @LARGE_HISTORIES
+# A new leader reads the status of a sweep before it sees the trials that it counts.
+@example(886245710)
 @given(SEEDS)
 def test_no_trial_of_a_sweep_is_lost_or_created_twice(seed: int) -> None:
     virtual_time.run(live(SWEEPS, seed))

@@ -125,6 +125,14 @@ class Cluster:
     async def _read(self, resource: Resource, name: str) -> Object:
         return copy.deepcopy(self.objects[resource.kind, name])
 
+    async def list(
+        self, resource: Resource, _: str, *, label_selector: str
+    ) -> tuple[list[Object], str]:
+        assert label_selector == "diengine/sweep=tune"
+        return [
+            copy.deepcopy(body) for (kind, _), body in self.objects.items() if kind == resource.kind
+        ], ""
+
     async def create(self, resource: Resource, body: Object, _: str) -> Object:
         name = body["metadata"]["name"]
         self.at_write()
@@ -242,6 +250,20 @@ def test_a_deleted_trial_is_not_created_again(cluster: Cluster) -> None:
     cluster.reconcile()
     assert cluster.jobs() == ["tune-0"]
     assert cluster.created == ["tune-0", "tune-1"]
+
+
+def test_a_trial_that_the_watch_does_not_show_yet_does_not_count_as_deleted(
+    cluster: Cluster,
+) -> None:
+    cluster.start(maxTrials=2)
+    cluster.reconcile()
+    # Another replica reads its status first.
+    for index in range(2):
+        del cluster.known[DIJOBS.kind, f"tune-{index}"]
+    with pytest.raises(Outdated):
+        cluster.reconcile()
+    assert cluster.reconcile() == RESYNC
+    assert cluster.condition("Complete")["status"] == "False"
 
 
 def test_a_trial_that_ends_while_it_is_stopped_is_decided_again(cluster: Cluster) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -17,7 +17,16 @@ from structlog.contextvars import bound_contextvars
 
 from di_api.field_error import InvalidSpec, mapping
 from di_api.names import ANNOTATION_PARAMETERS, LABEL_SWEEP, OPERATOR_NAME
-from di_api.sweeps import Decision, SweepSpec, Trial, decide, load_sweep, read_trial, trial_name
+from di_api.sweeps import (
+    Decision,
+    SweepSpec,
+    Trial,
+    count_created,
+    decide,
+    load_sweep,
+    read_trial,
+    trial_name,
+)
 from di_api.timestamps import parse_time
 from di_kube.cache import WatchCache
 from di_kube.client import KubeClient
@@ -136,10 +145,14 @@ class Sweeps:
         decision = decide(
             spec,
             trials,
-            created=mapping(sweep.get("status")).get("created") or 0,
+            created=_created(sweep),
             elapsed=elapsed,
             ending=sum(_is_ending(job) for job in jobs.values()),
         )
+        if decision.is_over and len(trials) < count_created(
+            spec, {each.index for each in trials}, _created(sweep)
+        ):
+            await self._find_trials(sweep, jobs, key)
         for each in decision.changed:
             await self._change(jobs[trial_name(key.name, each.index)], each, key)
         refused = await self._create(sweep, spec, decision, key)
@@ -162,6 +175,21 @@ class Sweeps:
         if spec.max_seconds is not None:
             delays.append(max(1.0, spec.max_seconds - elapsed))
         return min(delays)
+
+    async def _find_trials(self, sweep: Object, known: Container[str], key: JobKey) -> None:
+        """Raise Outdated if a trial exists that the watch does not show yet.
+
+        Another replica can have created it and counted it in the status of the sweep. It would
+        count as deleted, and the sweep as complete, which is for good.
+        """
+        listed, _ = await self._client.list(
+            DIJOBS, key.namespace, label_selector=f"{LABEL_SWEEP}={key.name}"
+        )
+        found = [job for job in listed if is_trial_of(job, sweep)]
+        for job in found:
+            self._observe_job(job)
+        if unseen := [each for job in found if (each := job["metadata"]["name"]) not in known]:
+            raise Outdated(f"trials that the watch does not show yet: {', '.join(unseen[:3])}")
 
     async def _stop_late(self, sweep: Object, spec: SweepSpec, key: JobKey) -> None:
         """Stop trials of a complete sweep: requests that arrived late have created them."""
@@ -241,6 +269,11 @@ class Sweeps:
 def _read(jobs: Iterable[Object], spec: SweepSpec, now: datetime) -> list[Trial]:
     found = (read_trial(job, spec, now) for job in jobs)
     return [each for each in found if each is not None]
+
+
+def _created(sweep: Object) -> int:
+    """Return how many trials have been created, as the status of the sweep shows."""
+    return mapping(sweep.get("status")).get("created") or 0
 
 
 def _parameters(job: Object) -> Mapping[str, Any]:

@@ -43,7 +43,13 @@ from di_operator.allocator.observe.inventory import (
 )
 from di_operator.allocator.observe.node_pool import NodePool
 from di_operator.allocator.observe.node_usage import Ledger
-from di_operator.allocator.observe.own_pods import A_POD, OwnPods, read_own_pods, spec_of_pods
+from di_operator.allocator.observe.own_pods import (
+    A_POD,
+    OwnPods,
+    assigned,
+    read_own_pods,
+    spec_of_pods,
+)
 from di_operator.allocator.observe.refused_nodes import Refusals
 from di_operator.allocator.observe.report_cache import Reports
 from di_operator.allocator.observe.reservations import (
@@ -60,6 +66,7 @@ from di_operator.allocator.withdrawals.dry_runs import DryRuns
 from di_operator.allocator.withdrawals.resource_quotas import ResourceQuotas
 from di_operator.allocator.withdrawals.withdrawals import KeptOut, Withdrawals
 from di_operator.lifecycle.observed.ledger import Avoided
+from di_operator.lifecycle.observed.placement import is_placed
 from di_operator.lifecycle.observed.pods import is_finished, refusal_of
 from di_operator.lifecycle.observed.status import Status
 
@@ -337,7 +344,8 @@ class ClusterReader:
 
     def _lacks_dry_run(self, uid: str, job: _Ours) -> bool:
         """Return whether a dry run of a job's pods is needed before it can have nodes."""
-        is_asked = self._needs_dry_runs and not any(job.pods.values())
+        # A job that is left out would take its former placement, still in its status, again.
+        is_asked = self._needs_dry_runs and not job.placed and not any(job.pods.values())
         return is_asked and not self._dry_runs.have_passed(uid, job.generation)
 
     def _holders(
@@ -384,7 +392,7 @@ class ClusterReader:
         try:
             status = Status.read(job.get("status"))
             if (spec := _spec(job, self._read_spec)) is None:
-                if pods:
+                if pods or is_placed(status.placement or {}):
                     spec = with_growth(spec_of_pods(job), status.ledger)
                     self._reckon_with(uid, job, spec, status, read_own_pods(pods, job, spec))
                 return
@@ -446,9 +454,13 @@ class ClusterReader:
         if gives_way(job, spec, status):
             self._pool.passing.put(uid, (*own.staying, *own.ending))
             return
-        self._pool.staying.put(uid, own.staying)
+        staying = own.staying
+        if spec.preemptible:
+            # The lifecycle creates its pods where the last assignment has them.
+            staying = [*staying, *assigned(spec, status.placement or {}, own)]
+        self._pool.staying.put(uid, staying)
         self._pool.passing.put(uid, own.ending)
-        self._count_besides(uid, job, [taken for _, taken in own.staying])
+        self._count_besides(uid, job, [taken for _, taken in staying])
         # The rest of a gang gets reserved capacity whatever its priority is.
         if not spec.scheduling.gang:
             self._reservations.put_job(uid, own.refused)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -17,10 +17,12 @@ from di_operator.allocator.observe.inventory import (
     Unreadable,
     bound_node,
     node_of_pod,
+    read_task,
 )
 from di_operator.allocator.observe.node_usage import Entry
 from di_operator.allocator.observe.reservations import WaitingPod
 from di_operator.lifecycle.job_types.requests import pod_spec
+from di_operator.lifecycle.observed.placement import Placement
 from di_operator.lifecycle.observed.pods import refusal_of
 
 Object = Mapping[str, Any]
@@ -86,6 +88,20 @@ def read_own_pods(pods: Iterable[Object], job: Object, spec: JobSpec) -> OwnPods
         if node:
             (found.ending if is_ending else found.staying).append((node, taken))
     return found
+
+
+def assigned(spec: JobSpec, placement: Placement, own: OwnPods) -> Iterator[Entry]:
+    """Yield the node and the requests of each replica that has a node in the status but no pod: it
+    can get one at any time.
+    """
+    for task in spec.tasks:
+        try:
+            taken = read_task(task).resources
+        except MAKES_NO_SENSE:
+            taken = A_POD
+        for node, count in Counter(placement.get(task.name, ())).items():
+            for _ in range(count - own.present[task.name, node]):
+                yield node, taken
 
 
 def spec_of_pods(job: Object) -> JobSpec:
