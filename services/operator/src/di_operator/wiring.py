@@ -233,7 +233,6 @@ def duties(base: Base, seen: Observed, others: Beside, reading: Reading) -> Mapp
         informers=seen.informers,
         read_pod=seen.read_pod,
         emit=seen.recorder.emit,
-        wake_reconciler=seen.queue.add_after,
         check_lease=base.leadership.check,
         loss=base.loss,
         observer=base.metrics.task_looks,

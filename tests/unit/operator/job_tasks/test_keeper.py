@@ -35,7 +35,6 @@ class Cluster:
     known: dict[tuple[str, str], Object] = field(default_factory=dict)
     events: list[tuple[str, str]] = field(default_factory=list)
     woken: list[JobKey] = field(default_factory=list)
-    reconciled: list[JobKey] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     refuse: Callable[[str, str], ApiError | None] = lambda verb, kind: None
     leads: bool = True
@@ -53,7 +52,6 @@ class Cluster:
             observe_job=self.observe,
             emit=self.emit,
             wake=lambda key, _: self.woken.append(key),
-            wake_reconciler=lambda key, _: self.reconciled.append(key),
             check_lease=self.check_lease,
         )
 
@@ -170,7 +168,6 @@ def test_creating_a_job_task_and_scaling_take_two_writes_each() -> None:
     asyncio.run(keeper.reconcile(KEY))
     assert cluster.writes == ["patch DIJob", "patch DIJobTask"]
     assert (cluster.replicas, cluster.events) == ((6, 6), [])
-    assert cluster.reconciled == [KEY]
 
 
 @pytest.mark.proves("events.md#of-its-life/scalerefused")

@@ -16,7 +16,7 @@ from di_operator.job_tasks.keeper import INDEX_OWNER, JobTasks, index_owner
 from di_operator.lifecycle.observed.pods import PodReader
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from di_operator.process.clock import Clock
-from di_operator.process.controller import JobKey, Observer, controller_of, job_queue
+from di_operator.process.controller import Observer, controller_of, job_queue
 from di_operator.process.lease_state import Loss
 from di_operator.process.supervision import Duty
 
@@ -34,7 +34,6 @@ def job_task_duties(
     informers: InformerState,
     read_pod: PodReader,
     emit: Callable[[Mapping[str, Any], JobEvent], None],
-    wake_reconciler: Callable[[JobKey, float], None],
     check_lease: Callable[[], None],
     loss: Loss,
     observer: Observer,
@@ -71,7 +70,6 @@ def job_task_duties(
         observe_job=partial(informers.observe, DIJOBS, is_news=True),
         emit=emit,
         wake=queue.add_after,
-        wake_reconciler=wake_reconciler,
         check_lease=check_lease,
     )
     caches[DIJOBS].subscribe(tasks.follow_job)

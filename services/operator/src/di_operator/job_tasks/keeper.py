@@ -73,7 +73,6 @@ class JobTasks:
         observe_job: Callable[[dict[str, Any]], None],
         emit: Callable[[Mapping[str, Any], JobEvent], None],
         wake: Callable[[JobKey, float], None],
-        wake_reconciler: Callable[[JobKey, float], None],
         check_lease: Callable[[], None],
     ) -> None:
         """Put the parts together.
@@ -84,10 +83,9 @@ class JobTasks:
             job: returns a job from the cache.
             pods: returns the pods indexed under a job's name.
             read_pod: caches parsed pods.
-            observe_job: stores a job as the API server returned it.
+            observe_job: stores a job as the API server returned it, and has it reconciled.
             emit: records an event on a job.
             wake: schedules `reconcile` for a job after some seconds.
-            wake_reconciler: schedules the main reconcile of a job whose replicas changed.
             check_lease: raises NotLeading when the lease is lost.
         """
         self._client = client
@@ -98,7 +96,6 @@ class JobTasks:
         self._observe_job = observe_job
         self._emit = emit
         self._wake = wake
-        self._wake_reconciler = wake_reconciler
         self._check_lease = check_lease
         # Jobs with such tasks, for events of their pods; for other jobs the generation of the spec
         # without any, so that a change of their status costs nothing.
@@ -234,7 +231,6 @@ class JobTasks:
             self._tell_refusal(step, job, step.task.replicas, error.message)
             return
         self._observe_job(patched)
-        self._wake_reconciler(key, 0.0)
         log.info("scaled", task=step.task.name, asked=step.asked, replicas=possible)
         if possible != step.asked:
             bounds = f"the task may have {step.task.least} to {step.task.most}"
