@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -91,28 +91,35 @@ def _latency(milliseconds: float) -> Iterator[None]:
 
 @contextmanager
 def _slow_disk(bytes_per_second: int) -> Iterator[None]:
-    """Throttle the disk of this folder for all processes (cgroup v1), or for this one's (v2)."""
+    """Throttle the disk of this folder for this process and those that it starts."""
+    is_v2 = (_CGROUPS / "cgroup.controllers").exists()
+    controller = "" if is_v2 else "blkio"
+    folder = _CGROUPS / controller / f"di-slow-{os.getpid()}"
+    folder.mkdir()
     device = os.stat(".").st_dev
     name = f"{os.major(device)}:{os.minor(device)}"
-    if (_CGROUPS / "cgroup.controllers").exists():
-        (relative,) = Path("/proc/self/cgroup").read_text().splitlines()
-        file = _CGROUPS / relative.partition("::/")[2] / "io.max"
-        rules = {file: f"{name} rbps={{0}} wbps={{0}}"}
-        free = "max"
+    if is_v2:
+        (_CGROUPS / "cgroup.subtree_control").write_text("+io")
+        (folder / "io.max").write_text(f"{name} rbps={bytes_per_second} wbps={bytes_per_second}")
     else:
-        folder = _CGROUPS / "blkio"
-        rules = {
-            folder / f"blkio.throttle.{way}_bps_device": f"{name} {{0}}"
-            for way in ("read", "write")
-        }
-        free = "0"
-    for file, rule in rules.items():
-        file.write_text(rule.format(bytes_per_second))
+        for way in ("read", "write"):
+            rule = folder / f"blkio.throttle.{way}_bps_device"
+            rule.write_text(f"{name} {bytes_per_second}")
+    before = _CGROUPS / controller / _cgroup(controller) / "cgroup.procs"
+    (folder / "cgroup.procs").write_text(str(os.getpid()))
     try:
         yield
     finally:
-        for file, rule in rules.items():
-            file.write_text(rule.format(free))
+        before.write_text(str(os.getpid()))
+        # A process that outlives the command keeps it.
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _cgroup(controller: str) -> str:
+    """Return the path of this process's group of a controller of cgroup v1; "" is v2's."""
+    lines = (line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines())
+    return next(path[1:] for _, names, path in lines if controller in names.split(","))
 
 
 if __name__ == "__main__":
