@@ -26,7 +26,7 @@ class EntryKind(StrEnum):
     SCALING = "scaling"
     """The replicas of a task changed in the spec: `task`, `before`, `after`, `who`."""
     ALLOCATION = "allocation"
-    """The allocator changed the job's placement: `before`, `after`, nodes by task."""
+    """The nodes of the job's replicas changed: `before`, `after`, by task."""
     CONDITION = "condition"
     """A condition that is not a phase changed: `type`, `status`, `reason`, `message`."""
     EVENT = "event"
