@@ -1,4 +1,7 @@
-"""MultiKueue in a manager cluster: which other cluster runs the job, and the status from there."""
+"""MultiKueue, in a manager cluster: which other cluster runs the job, and the status from there.
+
+In a worker cluster: the Workloads of jobs that it creates there.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ from di_api.ownership import controlling_job
 from di_api.phase import has_finished
 from di_api.timestamps import format_time, parse_time
 from di_kube.resources import DIJOBS, WORKLOADS
+from di_operator.kueue.bodies import Standing, WorkloadRecipe
+from di_operator.kueue.portions import core_pod_sets, portions_of
+from di_operator.lifecycle.observed.specs import read_spec
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE, WatchedApi
 from tests.unit.operator.histories.queue import is_admitted, set_conditions
@@ -18,6 +24,23 @@ from tests.unit.operator.virtual_time import VirtualClock
 CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
 CHOSEN_AFTER: Final = 2.0
 """Seconds from the quota to the choice of a cluster, which admits the job first, at least."""
+
+
+def send_workload(api: WatchedApi, name: str, job: str, spec: Object) -> None:
+    """Create the Workload of a job that another cluster sends, as the operator there did."""
+    # A limit that cannot be read changes no Workload.
+    spec = {**spec, "backoffLimit": 1}
+    sender = {"metadata": {"name": job, "namespace": NAMESPACE, "uid": "there"}, "spec": spec}
+    read = read_spec(sender)
+    pod_sets = core_pod_sets(portions_of(read, read.tasks, placed=None, whole=True))
+    standing = Standing(queue="team", priority=0)
+    recipe = WorkloadRecipe(
+        job=sender, name=name, task=None, standing=standing, pod_sets=pod_sets, sent="1"
+    )
+    body = recipe.build()
+    for field in ("ownerReferences", "finalizers"):
+        del body["metadata"][field]
+    api.put(WORKLOADS, NAMESPACE, body)
 
 
 def dispatch_some(api: WatchedApi, clock: VirtualClock, random: Random, *, is_ending: bool) -> None:

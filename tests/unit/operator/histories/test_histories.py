@@ -69,6 +69,7 @@ class Kind:
     steps: Sequence[str]
     is_undisturbed: bool = False
     is_queued: bool = False
+    is_sent: bool = False
     is_allocated: bool = False
     is_scalable: bool = False
     is_sweeping: bool = False
@@ -126,6 +127,16 @@ UNWATCHED: Final = Kind(
     is_polled=True,
 )
 DISPATCHED: Final = Kind(spec=jobs.dispatched, steps=QUEUED.steps, is_queued=True)
+SENT: Final = Kind(
+    spec=jobs.of_tasks,
+    steps=(
+        # What a user does to the job reaches it through the other cluster.
+        *(each for each in ANY if each != "job is suspended or resumed"),
+        *("Kueue evicts", "job is replaced") * 3,
+    ),
+    is_queued=True,
+    is_sent=True,
+)
 IN_PLACE: Final = Kind(
     spec=jobs.restarted_in_place,
     steps=(*ANY, *("pod fails",) * 6, *("replicas are changed",) * 2, "restart is requested"),
@@ -194,6 +205,7 @@ async def live(kind: Kind, seed: int) -> World:
         is_scalable=kind.is_scalable,
         is_sweeping=kind.is_sweeping,
         is_queued=kind.is_queued,
+        is_sent=kind.is_sent,
         is_allocated=kind.is_allocated,
         names=kind.names,
         pods_in_queue=kind.pods_in_queue,
@@ -331,6 +343,12 @@ def test_a_poll_finds_what_is_left_to_do_for_unwatched_objects(seed: int) -> Non
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_jobs_that_another_cluster_runs(seed: int) -> None:
     virtual_time.run(live(DISPATCHED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_jobs_that_another_cluster_sends(seed: int) -> None:
+    virtual_time.run(live(SENT, seed))
 
 
 @LARGE_HISTORIES

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from random import Random
 
-from di_api.names import API_VERSION, KIND, SWEEP_KIND
+from di_api.names import API_VERSION, KIND, PREBUILT_WORKLOAD, SWEEP_KIND
 from di_api.ownership import sweep_uid
 from di_api.phase import has_finished
 from di_api.queued import is_suspended_by_queue
@@ -19,7 +20,7 @@ from di_operator.lifecycle.vocabulary.decision import JobEvent
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE, RESOURCES, WatchedApi, copied
 from tests.unit.operator.histories.garbage import collect_garbage
-from tests.unit.operator.histories.multikueue import CONTROLLER, dispatch_some
+from tests.unit.operator.histories.multikueue import CONTROLLER, dispatch_some, send_workload
 from tests.unit.operator.histories.nodes import add_nodes
 from tests.unit.operator.histories.operator import CONFIG, Operator
 from tests.unit.operator.histories.queue import OF_QUEUE, UNLIMITED, admit_some, create_flavor
@@ -60,15 +61,25 @@ class World:
         is_scalable: bool = False,
         is_sweeping: bool = False,
         is_queued: bool = False,
+        is_sent: bool = False,
         is_allocated: bool = False,
         names: Sequence[str] = (JOB,),
         pods_in_queue: int = UNLIMITED,
     ) -> None:
-        """`spec` returns the spec of another job, `pods_in_queue` is the quota of the queue."""
+        """Prepare a cluster without a job.
+
+        Args:
+            seed: decides everything.
+            spec: returns the spec of another job.
+            is_sent: MultiKueue creates the jobs for another cluster.
+            pods_in_queue: the quota of the queue.
+        """
         self._spec = spec
         self.names = names
         self.turn = names[0]
         self._is_sweeping = is_sweeping
+        self._is_sent = is_sent
+        self._sent = count()
         self._pods_in_queue = pods_in_queue
         self.is_queued = is_queued
         self.is_scalable = is_scalable
@@ -131,8 +142,12 @@ class World:
         spec = self._spec(self.random) if spec is None else spec
         metadata: Object = {"name": self.turn}
         if self.is_queued:
-            metadata |= OF_QUEUE
+            metadata |= copied(OF_QUEUE)
             spec = {**spec, "suspend": True}
+        if self._is_sent:
+            workload = f"{self.turn}-{next(self._sent)}"
+            metadata["labels"][PREBUILT_WORKLOAD] = workload
+            send_workload(self.api, workload, self.turn, spec)
         body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
         self.api.put(DIJOBS, NAMESPACE, body)
 
@@ -308,10 +323,17 @@ class World:
     def _remove_orphans(self) -> None:
         """Remove objects without an owner, whose names a job or a sweep needs."""
         owners = (SWEEP_KIND,) if self._is_sweeping else (KIND,)
+        # An operator that was away has not adopted them yet.
+        sent = (
+            {job["metadata"]["labels"][PREBUILT_WORKLOAD] for job in self.api.all(KIND)}
+            if self._is_sent
+            else ()
+        )
         for kind, namespace, name in list(self.api.objects):
             if (
                 namespace
                 and kind not in owners
+                and name not in sent
                 and not self.api.stored(kind)[name]["metadata"].get("ownerReferences")
             ):
                 self.note(f"{kind} {name} is an orphan")
