@@ -28,7 +28,7 @@ _PACKAGE: Final = "mermaid@11.17.2"
 _SHA512: Final = (
     "V6K3C8EBdEsPFZXSKMJe6ppQOENxuHARr9GvHX4hh47lAbhMRD9qf4oEK7LoaRQxULMa80/qt5gHO73aCleBBg=="
 )
-_SECONDS: Final = 300
+_SECONDS: Final = 900
 _FOREIGN: Final = re.compile(r"(?:https?:)?//")
 _IN_STYLES: Final = re.compile(r"""(?:url\(|@import\s+)["']?((?:https?:)?//[^"')]*)""")
 
