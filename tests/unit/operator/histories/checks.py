@@ -41,7 +41,7 @@ from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE
 from tests.unit.operator.histories.garbage import ORPHAN
-from tests.unit.operator.histories.nodes import crowded
+from tests.unit.operator.histories.nodes import crowded, is_of_others
 from tests.unit.operator.histories.operator import CONFIG
 from tests.unit.operator.histories.queue import pods_with_quota
 from tests.unit.operator.histories.schedulers import COMPANION_KINDS
@@ -212,6 +212,8 @@ class Watcher:
     def _follow_pod(self, old: Object | None, new: Object) -> None:
         now, metadata = self._world.clock.monotonic(), new["metadata"]
         name, uid = metadata["name"], metadata["uid"]
+        if is_of_others(name):
+            return
         if old is None:
             if any("managedBy" in job["spec"] for job in self._world.api.stored(KIND).values()):
                 self.blame(f"{name} of a job that another cluster runs")
@@ -314,10 +316,10 @@ class Watcher:
                 self.blame(f"left to do for {name} at {now:.3f}: {left}")
         if self._world.is_scalable:
             self._check_job_tasks()
-        for node in crowded(self._world.api) if self._world.is_allocated else ():
+        for node in crowded(self._world.api) if self._world.allocation is not None else ():
             self.blame(f"node {node} has too many pods")
         for name, pod in self._world.pods.items():
-            if _is_visible(self._world, pod) and not IS_WATCHED(pod):
+            if _is_visible(self._world, pod) and not (IS_WATCHED(pod) or is_of_others(name)):
                 self.blame(f"{name} has lost its label")
         for event in self._world.events:
             if event.reason is Problem.RECONCILE_FAILED:

@@ -18,11 +18,13 @@ import structlog
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from di_operator.builders.pinning import Binding
 from tests.profiles import by_profile
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import Object
-from tests.unit.operator.histories import jobs
+from tests.unit.operator.histories import allocation_checks, jobs
 from tests.unit.operator.histories.checks import Watcher
+from tests.unit.operator.histories.nodes import Allocation
 from tests.unit.operator.histories.queue import UNLIMITED
 from tests.unit.operator.histories.steps import take
 from tests.unit.operator.histories.sweep_checks import SweepWatcher
@@ -69,7 +71,7 @@ class Kind:
     steps: Sequence[str]
     is_undisturbed: bool = False
     is_queued: bool = False
-    is_allocated: bool = False
+    allocation: Allocation | None = None
     is_scalable: bool = False
     is_sweeping: bool = False
     names: Sequence[str] = ("a",)
@@ -77,6 +79,7 @@ class Kind:
     is_polled: bool = False
 
 
+DIRECT: Final = Allocation(binding=Binding.DIRECT)
 UNDISTURBED: Final = Kind(spec=jobs.of_plain_tasks, steps=MILD, is_undisturbed=True)
 PLAIN: Final = Kind(
     spec=jobs.of_plain_tasks,
@@ -99,13 +102,13 @@ ALLOCATED: Final = Kind(
         *(*ANY, "replicas are changed", "replicas are changed"),
         *("node is cordoned", "node is lost", "node is lost", "nodes are added"),
     ),
-    is_allocated=True,
+    allocation=DIRECT,
 )
 QUEUED_AND_ALLOCATED: Final = Kind(
     spec=jobs.preemptible,
     steps=(*ALLOCATED.steps, *("Kueue evicts",) * 3, "Workload is deleted"),
     is_queued=True,
-    is_allocated=True,
+    allocation=DIRECT,
 )
 SCALABLE: Final = Kind(
     spec=jobs.scalable,
@@ -147,11 +150,39 @@ TWO_QUEUED: Final = Kind(
     names=("a", "b"),
     pods_in_queue=12,
 )
+OF_SCHEDULER: Final = (
+    *("scheduler refuses a node", "scheduler becomes slow", "scheduler goes on"),
+    "another pod comes",
+)
 TWO_ALLOCATED: Final = Kind(
     spec=jobs.preemptible,
     steps=(*ALLOCATED.steps, *("priority is edited",) * 2),
-    is_allocated=True,
+    allocation=DIRECT,
     names=("a", "b"),
+)
+TWO_SCHEDULED: Final = Kind(
+    spec=jobs.preemptible,
+    steps=(*TWO_ALLOCATED.steps, *OF_SCHEDULER),
+    allocation=Allocation(),
+    names=("a", "b"),
+)
+GANGS: Final = Kind(
+    spec=jobs.preemptible_or_gang,
+    steps=TWO_SCHEDULED.steps,
+    allocation=Allocation(),
+    names=("a", "b", "c"),
+)
+PACKED: Final = Kind(
+    spec=jobs.preemptible_or_gang,
+    steps=(*TWO_SCHEDULED.steps, *("another pod comes",) * 3),
+    allocation=Allocation(policy="binpack"),
+    names=("a", "b", "c"),
+)
+MEASURED: Final = Kind(
+    spec=jobs.preemptible_or_gang,
+    steps=(*TWO_SCHEDULED.steps, *("another pod comes",) * 2, *("job reports",) * 6),
+    allocation=Allocation(policy="goodput"),
+    names=("a", "b", "c"),
 )
 SWEEPS: Final = Kind(
     spec=jobs.of_plain_tasks,
@@ -194,7 +225,7 @@ async def live(kind: Kind, seed: int) -> World:
         is_scalable=kind.is_scalable,
         is_sweeping=kind.is_sweeping,
         is_queued=kind.is_queued,
-        is_allocated=kind.is_allocated,
+        allocation=kind.allocation,
         names=kind.names,
         pods_in_queue=kind.pods_in_queue,
     )
@@ -206,7 +237,7 @@ async def live(kind: Kind, seed: int) -> World:
     programs = Programs(world, Random(f"{seed} programs"))
     others = (
         *(world.run_kubelets(), world.run_garbage_collector()),
-        *(world.run_kueue(), world.run_autoscaler(), programs.run()),
+        *(world.run_kueue(), world.run_autoscaler(), world.run_scheduler(), programs.run()),
     )
     tasks = [asyncio.create_task(each) for each in others]
     try:
@@ -255,6 +286,9 @@ async def _come_to_rest(
         await world.operator.poll()
         await asyncio.sleep(1.0)
     watcher.rest(is_polled=is_polled)
+    if world.allocation is not None and len(world.names) > 1:
+        await allocation_checks.check(world, watcher.blame)
+        watcher.rest()
     world.note("the programs end")
     world.is_ending = programs.are_working = True
     await asyncio.sleep(45.0)
@@ -373,6 +407,30 @@ def test_nothing_is_left_to_do_for_two_jobs_that_share_a_quota(seed: int) -> Non
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_two_jobs_that_share_nodes(seed: int) -> None:
     virtual_time.run(live(TWO_ALLOCATED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_jobs_that_a_scheduler_binds(seed: int) -> None:
+    virtual_time.run(live(TWO_SCHEDULED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_gangs_beside_preemptible_jobs(seed: int) -> None:
+    virtual_time.run(live(GANGS, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_jobs_under_binpack(seed: int) -> None:
+    virtual_time.run(live(PACKED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_jobs_under_goodput(seed: int) -> None:
+    virtual_time.run(live(MEASURED, seed))
 
 
 @LARGE_HISTORIES
