@@ -76,6 +76,29 @@ def pods_by_node(api: WatchedApi, place: Callable[[Object], str]) -> Counter[str
     )
 
 
+def pods_on(api: WatchedApi, node: str) -> list[Object]:
+    """Return the pods that have not ended and are bound to a node, or are to be."""
+    return [
+        pod
+        for pod in api.stored(PODS.kind).values()
+        if not has_ended(pod) and node_of(pod["spec"]) == node
+    ]
+
+
+def delete_homeless(api: WatchedApi) -> None:
+    """Delete the pods that are bound to a node which does not exist."""
+    for name, pod in [*api.stored(PODS.kind).items()]:
+        node = pod["spec"].get("nodeName")
+        if node and node not in api.stored(NODES.kind):
+            api.request_deletion(PODS.kind, name, 0)
+
+
+def is_full(api: WatchedApi, node: str) -> bool:
+    """Return whether as many programs run on a node as it has slots."""
+    running = [pod for pod in pods_on(api, node) if pod["status"]["phase"] == "Running"]
+    return len(running) >= SLOTS
+
+
 def has_ended(pod: Object) -> bool:
     """Return whether a pod has ended, and takes no slot."""
     return pod["status"]["phase"] in ("Succeeded", "Failed")

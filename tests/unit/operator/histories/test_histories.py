@@ -64,6 +64,7 @@ class Kind:
     Attributes:
         names: the names of the jobs.
         pods_in_queue: number of pods that have quota at the same time.
+        is_varied: whether each history has only some of the steps, so that these meet more often.
         is_polled: whether the operator polls before the checks, which unwatched objects need.
     """
 
@@ -76,7 +77,15 @@ class Kind:
     is_sweeping: bool = False
     names: Sequence[str] = ("a",)
     pods_in_queue: int = UNLIMITED
+    is_varied: bool = False
     is_polled: bool = False
+
+    def some_steps(self, seed: int) -> Sequence[str]:
+        """Return the steps of the history of a seed."""
+        if not self.is_varied:
+            return self.steps
+        random, steps = Random(f"{seed} steps"), sorted({*self.steps})
+        return random.sample(steps, random.randrange(3, len(steps) // 2))
 
 
 DIRECT: Final = Allocation(binding=Binding.DIRECT)
@@ -164,24 +173,28 @@ TWO_SCHEDULED: Final = Kind(
     spec=jobs.preemptible,
     steps=(*TWO_ALLOCATED.steps, *OF_SCHEDULER),
     allocation=Allocation(),
+    is_varied=True,
     names=("a", "b"),
 )
 GANGS: Final = Kind(
     spec=jobs.preemptible_or_gang,
     steps=TWO_SCHEDULED.steps,
     allocation=Allocation(),
+    is_varied=True,
     names=("a", "b", "c"),
 )
 PACKED: Final = Kind(
     spec=jobs.preemptible_or_gang,
     steps=(*TWO_SCHEDULED.steps, *("another pod comes",) * 3),
     allocation=Allocation(policy="binpack"),
+    is_varied=True,
     names=("a", "b", "c"),
 )
 MEASURED: Final = Kind(
     spec=jobs.preemptible_or_gang,
     steps=(*TWO_SCHEDULED.steps, *("another pod comes",) * 2, *("job reports",) * 6),
     allocation=Allocation(policy="goodput"),
+    is_varied=True,
     names=("a", "b", "c"),
 )
 SWEEPS: Final = Kind(
@@ -240,6 +253,7 @@ async def live(kind: Kind, seed: int) -> World:
         *(world.run_kueue(), world.run_autoscaler(), world.run_scheduler(), programs.run()),
     )
     tasks = [asyncio.create_task(each) for each in others]
+    steps = kind.some_steps(seed)
     try:
         await world.operator.start()
         for _ in range(world.random.randrange(3, 25)):
@@ -251,7 +265,7 @@ async def live(kind: Kind, seed: int) -> World:
             elif world.job is None:
                 world.note(f"- job {world.turn} is created")
                 world.create_job()
-            await take(world, world.random.choice(kind.steps))
+            await take(world, world.random.choice(steps))
         await _come_to_rest(world, watcher, programs, is_polled=kind.is_polled)
         for task in tasks:
             assert not task.done(), f"a part of the cluster has ended: {task.exception()!r}"
@@ -404,6 +418,8 @@ def test_nothing_is_left_to_do_for_two_jobs_that_share_a_quota(seed: int) -> Non
 @example(849693302)
 # A job is preempted whose spec was edited since its dry run.
 @example(3534322987)
+# A job moves to the node of a pod that it gives up, and that has not ended yet.
+@example(1516820286)
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_two_jobs_that_share_nodes(seed: int) -> None:
     virtual_time.run(live(TWO_ALLOCATED, seed))

@@ -20,7 +20,13 @@ from tests.unit.operator.histories.api import NAMESPACE, RESOURCES, WatchedApi, 
 from tests.unit.operator.histories.garbage import collect_garbage
 from tests.unit.operator.histories.multikueue import CONTROLLER, dispatch_some
 from tests.unit.operator.histories.node_scheduler import NodeScheduler
-from tests.unit.operator.histories.nodes import Allocation, add_nodes, is_of_others
+from tests.unit.operator.histories.nodes import (
+    Allocation,
+    add_nodes,
+    delete_homeless,
+    is_full,
+    is_of_others,
+)
 from tests.unit.operator.histories.operator import CONFIG, Operator
 from tests.unit.operator.histories.queue import OF_QUEUE, UNLIMITED, admit_some, create_flavor
 from tests.unit.operator.histories.schedulers import (
@@ -269,6 +275,8 @@ class World:
         while True:
             await asyncio.sleep(self._of_garbage.choice([0.05, 0.3, 2.0]))
             collect_garbage(self.api)
+            if self.allocation is not None:
+                delete_homeless(self.api)
 
     async def run_kueue(self) -> None:
         """Admit Workloads, until cancelled."""
@@ -307,7 +315,7 @@ class World:
                 chance = random.random()
                 is_bound = self.allocation is None or "nodeName" in pod["spec"]
                 if phase == "Pending" and is_bound and not is_terminating and chance < 0.3:
-                    self.set_status(name, phase="Running", conditions=[READY])
+                    self._start(name, pod["spec"].get("nodeName", ""))
                 elif phase == "Running" and is_terminating and chance < 0.3:
                     self.end(name, random.choice([0, 0, 143]))
                 elif phase == "Running" and not is_terminating:
@@ -318,6 +326,13 @@ class World:
                         self.end(name, 0)
                 elif is_terminating and not metadata.get("finalizers") and chance < 0.5:
                     self._confirm_end(pod)
+
+    def _start(self, name: str, node: str) -> None:
+        """Start a pod, or reject it if its node has no free slot."""
+        if node and is_full(self.api, node):
+            self.set_status(name, phase="Failed", reason="OutOfSlots")
+        else:
+            self.set_status(name, phase="Running", conditions=[READY])
 
     def _remove_orphans(self) -> None:
         """Remove objects without an owner, whose names a job or a sweep needs."""
