@@ -313,6 +313,19 @@ def test_a_grant_waits_for_terminating_pods() -> None:
     assert room.take("rl/x", placed(learner="b a"))
 
 
+def test_a_grant_waits_for_the_pod_of_an_index_that_the_job_gives_up() -> None:
+    found = snapshot(
+        job("x", task("learner", 3, minReplicas=1)),
+        pods=[pod("x", "learner", node) for node in "aac"],
+        granted={"uid-x": placed(learner="a a c")},
+        nodes=[node("c", 2)],
+    )
+    room = PresentRoom(found)
+    # The first two indexes move to the node that the last one leaves.
+    assert not room.take("rl/x", placed(learner="c c"))
+    assert room.take("rl/x", placed(learner="a c c"))
+
+
 def test_a_grant_leaves_the_capacity_of_earlier_grants() -> None:
     first = job("x", task("learner", 3), phase="Pending")
     second = job("y", task("learner", 2), phase="Pending")

@@ -11,6 +11,7 @@ from typing import Any
 
 from di_kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from di_kube.resources import SUBJECT_ACCESS_REVIEWS, Resource
+from di_kube.selectors import read_label_selector
 
 Object = dict[str, Any]
 
@@ -66,16 +67,16 @@ class FakeApi:
         field_selector: str = "",
         transform: Callable[[Object], Object] = lambda body: body,
     ) -> tuple[list[Object], str]:
-        """Knows selectors of one label, and of the name."""
+        """Knows selectors of labels, and of the name."""
         await self._arrive("list", resource, "")
-        label, _, value = label_selector.partition("=")
+        selects = read_label_selector(label_selector)
         wanted = field_selector.removeprefix("metadata.name=")
         found = [
             body
             for (kind, place, name), body in self.objects.items()
             if kind == resource.kind and namespace in (None, place)
             if not wanted or name == wanted
-            if not label or (body["metadata"].get("labels") or {}).get(label) == value
+            if selects(body)
         ]
         return [transform(body) for body in found], str(next(self._versions))
 

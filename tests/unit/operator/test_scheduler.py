@@ -443,6 +443,17 @@ async def test_a_preempted_job_that_needs_another_dry_run_gives_up_its_nodes() -
 
 
 @virtual_time.in_virtual_time
+async def test_a_resumed_job_does_not_take_the_nodes_that_its_status_still_shows() -> None:
+    runs = job("x", task("learner"), status={"placement": {"learner": ["a"]}})
+    suspended = {**runs, "spec": {**runs["spec"], "suspend": True}}
+    bench = Bench(Counting(at=""), suspended)
+    assert bench.scheduler.grant(runs).placement is None
+    await bench.run()
+    assert bench.scheduler.grant(suspended).placement is None
+    assert bench.scheduler.grant(runs).placement == {}
+
+
+@virtual_time.in_virtual_time
 async def test_a_refused_dry_run_of_an_earlier_spec_is_followed_by_another() -> None:
     waits = job("x", task("learner"), phase="Pending")
     waits["metadata"]["generation"] = 1

@@ -163,7 +163,7 @@ class Scheduler:
         if self._lacks_dry_run(job, word):
             return Grant(
                 # A job that was preempted before has to give up the placement in its status.
-                placement=word.grant.placement if word is not None else None,
+                placement=self._no_word(job).placement if word is None else word.grant.placement,
                 reason=Reason.WAITING_FOR_NODES,
                 message=_NO_WORD_YET,
                 needs_dry_run=uid not in self._news.answered,
@@ -181,9 +181,15 @@ class Scheduler:
             spec = self._read_spec(job)
         except InvalidSpec:
             return Grant()
+        if self._has_given_up(job) and not spec.suspend:
+            return Grant(placement={}, reason=Reason.WAITING_FOR_NODES, message=_NO_WORD_YET)
         if spec.scheduling.gang and not spec.preemptible:
             return Grant(reason=Reason.WAITING_FOR_NODES, message=_NO_WORD_YET)
         return Grant()
+
+    def _has_given_up(self, job: Object) -> bool:
+        """Return whether others can have the nodes that the status of a job still shows."""
+        return self._seen is not None and job["metadata"]["uid"] in self._seen.given_up
 
     def _lacks_dry_run(self, job: Object, word: Word | None) -> bool:
         """Return whether the API server has to check a job's pods in a dry run before the job gets
@@ -193,7 +199,9 @@ class Scheduler:
         if not self._needs_dry_runs or not asks_for_nodes(job):
             return False
         placement = mapping(job.get("status")).get("placement")
-        has = word.has if word is not None else is_placed(read_placement(placement) or {})
+        has: object = is_placed(read_placement(placement) or {}) and not self._has_given_up(job)
+        if word is not None:
+            has = word.has
         return not has and not self._news.dry_runs.have_passed(
             metadata["uid"], metadata.get("generation")
         )

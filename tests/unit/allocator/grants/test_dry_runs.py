@@ -117,6 +117,19 @@ def test_a_job_with_pods_is_not_asked_about() -> None:
     assert "uid-x" in bench.words
 
 
+def test_a_resumed_job_holds_nothing_of_what_its_status_still_shows() -> None:
+    placement = {"learner": ["a"] * 4 + ["b"] * 4}
+    bench = Bench(large("x", status={"placement": placement}))
+    bench.reader.put_job(large("x", status={"placement": placement}, suspend=True))
+    assert bench.reader.read(granted={}, now=bench.now).given_up == {"uid-x"}
+    bench.reader.put_job(large("x", status={"placement": placement}))
+    assert bench.reader.read(granted={}, now=bench.now).held == {"rl/x": WAIT}
+    # What it is granted since then is its own.
+    had = placed(learner="a " * 8)
+    assert bench.reader.read(granted={"uid-x": had}, now=bench.now).given_up == set()
+    assert len(bench.reader.read(granted={}, now=bench.now).held["rl/x"]) == 8
+
+
 def test_a_preempted_job_is_decided_on_until_its_status_shows_no_nodes() -> None:
     placement = {"learner": ["a"] * 4 + ["b"] * 4}
     bench = Bench(large("x", status={"placement": placement}), needs_dry_runs=True)

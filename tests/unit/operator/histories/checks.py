@@ -15,6 +15,7 @@ from di_api.phase import has_finished
 from di_kube.resources import DIJOB_TASKS, DIJOBS, PODS, WORKLOADS
 from di_kube.selectors import read_label_selector
 from di_operator.builders.configmap import transform_configmap
+from di_operator.builders.pinning import Binding, node_of
 from di_operator.cluster.informer_state import index_job, index_value, transform_job, transform_pod
 from di_operator.job_tasks.steps import Report as ShowStatus
 from di_operator.job_tasks.steps import Step, steps
@@ -41,7 +42,7 @@ from di_operator.lifecycle.vocabulary.reasons import Problem, Reason
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE
 from tests.unit.operator.histories.garbage import ORPHAN
-from tests.unit.operator.histories.nodes import crowded
+from tests.unit.operator.histories.nodes import SLOTS, crowded, is_of_others, pods_on
 from tests.unit.operator.histories.operator import CONFIG
 from tests.unit.operator.histories.queue import pods_with_quota
 from tests.unit.operator.histories.schedulers import COMPANION_KINDS
@@ -212,11 +213,15 @@ class Watcher:
     def _follow_pod(self, old: Object | None, new: Object) -> None:
         now, metadata = self._world.clock.monotonic(), new["metadata"]
         name, uid = metadata["name"], metadata["uid"]
+        if is_of_others(name):
+            return
         if old is None:
             if any("managedBy" in job["spec"] for job in self._world.api.stored(KIND).values()):
                 self.blame(f"{name} of a job that another cluster runs")
             if self._is_undisturbed:
                 self._check_new(name)
+            if node := self._overcommitted(new):
+                self.blame(f"{name} is created on node {node}, which has no free slot")
             self._latest[name] = uid, now
             self._jobs[uid] = metadata["ownerReferences"][0]["uid"]
             return
@@ -226,6 +231,23 @@ class Watcher:
         if not is_deleted and new["status"]["phase"] == "Succeeded" != old["status"]["phase"]:
             self._succeeded[uid] = now
             self._ever_succeeded.add((self._jobs[uid], name))
+
+    def _overcommitted(self, pod: Object) -> str:
+        """Return the node of a new pod if the allocator has too many pods there; else empty.
+
+        The scheduler binds other pods there at any time, and late requests create pods. An operator
+        that does not lead any more reads nothing new.
+        """
+        world = self._world
+        if world.allocation is None or world.is_contested or world.api.is_late:
+            return ""
+        there = pods_on(world.api, node := node_of(pod["spec"]))
+        is_direct = world.allocation.binding is Binding.DIRECT
+        is_all_placed = all(
+            (is_direct or "affinity" in each["spec"]) and IS_WATCHED(each) and controller_uid(each)
+            for each in there
+        )
+        return node if node and is_all_placed and len(there) > SLOTS else ""
 
     def _check_new(self, name: str) -> None:
         uid, deleted = self._latest.get(name, ("", 0.0))
@@ -314,10 +336,10 @@ class Watcher:
                 self.blame(f"left to do for {name} at {now:.3f}: {left}")
         if self._world.is_scalable:
             self._check_job_tasks()
-        for node in crowded(self._world.api) if self._world.is_allocated else ():
+        for node in crowded(self._world.api) if self._world.allocation is not None else ():
             self.blame(f"node {node} has too many pods")
         for name, pod in self._world.pods.items():
-            if _is_visible(self._world, pod) and not IS_WATCHED(pod):
+            if _is_visible(self._world, pod) and not (IS_WATCHED(pod) or is_of_others(name)):
                 self.blame(f"{name} has lost its label")
         for event in self._world.events:
             if event.reason is Problem.RECONCILE_FAILED:

@@ -160,6 +160,16 @@ def preemptible(random: Random) -> Object:
     return spec
 
 
+def preemptible_or_gang(random: Random) -> Object:
+    """A job that the allocator places, or one that starts whole and is placed by the scheduler."""
+    spec = preemptible(random)
+    if random.random() < 0.5:
+        spec |= {"preemptible": False, "scheduling": {"gang": True}}
+        if len(spec["tasks"]) > 1 and random.random() < 0.3:
+            spec["tasks"][1]["dependsOn"] = ["w"]
+    return spec
+
+
 def of_any_type(random: Random) -> Object:
     """A job of any type."""
     return random.choice([elastic, elastic, of_groups, coordinated])(random)

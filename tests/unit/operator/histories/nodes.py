@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
 from typing import Final
 
 from di_kube.resources import NODES, PODS
-from tests.unit.allocator.objects import node
-from tests.unit.operator.histories.api import WatchedApi, copied
+from di_operator.builders.pinning import Binding, node_of
+from tests.unit.allocator.objects import SLOT, node
+from tests.unit.operator.fake_api import Object
+from tests.unit.operator.histories.api import NAMESPACE, WatchedApi, copied
 
 NAMES: Final = ("n1", "n2", "n3")
 SLOTS: Final = 3
 """Pods that each node can have."""
+_OTHERS: Final = ("other-1", "other-2")
+"""Names of pods that belong to no job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """The policy of the allocator, and the component that binds the pods that it places."""
+
+    policy: str = "fit"
+    binding: Binding = Binding.SCHEDULER
 
 
 def add_nodes(api: WatchedApi) -> None:
@@ -39,11 +54,58 @@ def lose(api: WatchedApi, name: str) -> None:
                 api.request_deletion(PODS.kind, pod, 0)
 
 
-def crowded(api: WatchedApi) -> list[str]:
-    """Return the nodes with more pods than they can have."""
-    using = Counter(
-        str(pod["spec"].get("nodeName"))
-        for pod in api.stored(PODS.kind).values()
-        if pod["status"]["phase"] not in ("Succeeded", "Failed")
+def add_other(api: WatchedApi, random: Random) -> None:
+    """Create a pod that belongs to no job, perhaps of a higher priority."""
+    container = {"name": "c", "image": "i", "resources": {"requests": {SLOT: "1"}}}
+    for name in _OTHERS:
+        if name not in api.stored(PODS.kind):
+            spec = {"containers": [container], "priority": random.choice([0, 1000])}
+            api.put(PODS, NAMESPACE, {"metadata": {"name": name}, "spec": spec})
+            return
+
+
+def is_of_others(name: str) -> bool:
+    """Return whether a pod of that name belongs to no job."""
+    return name in _OTHERS
+
+
+def pods_by_node(api: WatchedApi, place: Callable[[Object], str]) -> Counter[str]:
+    """Return the number of pods that have not ended, by the place that their spec gives them."""
+    return Counter(
+        place(pod["spec"]) for pod in api.stored(PODS.kind).values() if not has_ended(pod)
     )
-    return sorted(name for name, pods in using.items() if pods > SLOTS)
+
+
+def pods_on(api: WatchedApi, node: str) -> list[Object]:
+    """Return the pods that have not ended and are bound to a node, or are to be."""
+    return [
+        pod
+        for pod in api.stored(PODS.kind).values()
+        if not has_ended(pod) and node_of(pod["spec"]) == node
+    ]
+
+
+def delete_homeless(api: WatchedApi) -> None:
+    """Delete the pods that are bound to a node which does not exist."""
+    for name, pod in [*api.stored(PODS.kind).items()]:
+        node = pod["spec"].get("nodeName")
+        if node and node not in api.stored(NODES.kind):
+            api.request_deletion(PODS.kind, name, 0)
+
+
+def is_full(api: WatchedApi, node: str) -> bool:
+    """Return whether as many programs run on a node as it has slots."""
+    running = [pod for pod in pods_on(api, node) if pod["status"]["phase"] == "Running"]
+    return len(running) >= SLOTS
+
+
+def has_ended(pod: Object) -> bool:
+    """Return whether a pod has ended, and takes no slot."""
+    return pod["status"]["phase"] in ("Succeeded", "Failed")
+
+
+def crowded(api: WatchedApi) -> list[str]:
+    """Return the nodes that have, or are to get, more pods than they can have."""
+    return sorted(
+        name for name, pods in pods_by_node(api, node_of).items() if name and pods > SLOTS
+    )

@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from di_api.names import LABEL_OPERATOR
+from di_api.timestamps import format_time
 from di_kube.errors import ApiError, Conflict, Forbidden, Unavailable
-from di_kube.resources import DIJOB_TASKS, PODS, WORKLOADS
+from di_kube.resources import DIJOB_TASKS, DIJOBS, PODS, WORKLOADS
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import FINALIZER, NAMESPACE, Journey, copied
 from tests.unit.operator.histories.garbage import FOREGROUND, ORPHAN
 from tests.unit.operator.histories.jobs import COLLECTORS, requested
-from tests.unit.operator.histories.nodes import NAMES, add_nodes, cordon, lose
+from tests.unit.operator.histories.nodes import NAMES, add_nodes, add_other, cordon, lose
 from tests.unit.operator.histories.queue import is_admitted, set_conditions
 from tests.unit.operator.histories.schedulers import UNWATCHED, edit_objects, fail_requests
 from tests.unit.operator.histories.sweeps import OF_SWEEPS
@@ -180,6 +181,25 @@ def request_replicas(world: World) -> None:
     world.edit_job(coordinated={**job["spec"]["coordinated"], "replicas": requested(names)})
 
 
+def report(world: World) -> None:
+    """Report the speed of the learners, as a job does."""
+    job = world.job
+    assert job is not None
+    random = world.random
+    profilings = {
+        "reportedAt": format_time(world.clock.now()),
+        "learners": random.randrange(1, 6),
+        "batchSize": 128,
+        "maxBatchSize": random.choice([128, 4096]),
+        "trainStepsPerSec": random.choice([0.5, 5.0]),
+        "gradParams": {"sqr": 1.0, "var": random.choice([0.0, 100.0])},
+    }
+    if random.random() < 0.5:
+        profilings |= {"envSteps": random.randrange(1000), "maxEnvSteps": 10**6}
+    job["status"] = {**(job.get("status") or {}), "profilings": profilings}
+    world.api.put(DIJOBS, NAMESPACE, job)
+
+
 def suspend_or_resume(world: World) -> None:
     job = world.job
     assert job is not None
@@ -334,7 +354,12 @@ OTHERS: Final[Mapping[str, Callable[[World], Awaitable[None] | None]]] = {
     "Kueue evicts": evict,
     "node is cordoned": lambda world: cordon(world.api, world.random.choice(NAMES)),
     "node is lost": lambda world: lose(world.api, world.random.choice(NAMES)),
+    "job reports": report,
     "nodes are added": lambda world: add_nodes(world.api),
+    "another pod comes": lambda world: add_other(world.api, world.random),
+    "scheduler refuses a node": lambda world: world.scheduler.refuse(world.random.choice(NAMES)),
+    "scheduler becomes slow": lambda world: world.scheduler.slow_down(),
+    "scheduler goes on": lambda world: world.scheduler.calm_down(),
     "Workload is deleted": lambda world: delete_all(world, "Workload"),
     "unwatched objects are deleted": delete_unwatched,
     "unwatched objects are edited": lambda world: edit_objects(world.api),

@@ -18,11 +18,13 @@ import structlog
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from di_operator.builders.pinning import Binding
 from tests.profiles import by_profile
 from tests.unit.operator import virtual_time
 from tests.unit.operator.fake_api import Object
-from tests.unit.operator.histories import jobs
+from tests.unit.operator.histories import allocation_checks, jobs
 from tests.unit.operator.histories.checks import Watcher
+from tests.unit.operator.histories.nodes import Allocation
 from tests.unit.operator.histories.queue import UNLIMITED
 from tests.unit.operator.histories.steps import take
 from tests.unit.operator.histories.sweep_checks import SweepWatcher
@@ -62,6 +64,7 @@ class Kind:
     Attributes:
         names: the names of the jobs.
         pods_in_queue: number of pods that have quota at the same time.
+        is_varied: whether each history has only some of the steps, so that these meet more often.
         is_polled: whether the operator polls before the checks, which unwatched objects need.
     """
 
@@ -70,14 +73,23 @@ class Kind:
     is_undisturbed: bool = False
     is_queued: bool = False
     is_sent: bool = False
-    is_allocated: bool = False
+    allocation: Allocation | None = None
     is_scalable: bool = False
     is_sweeping: bool = False
     names: Sequence[str] = ("a",)
     pods_in_queue: int = UNLIMITED
+    is_varied: bool = False
     is_polled: bool = False
 
+    def some_steps(self, seed: int) -> Sequence[str]:
+        """Return the steps of the history of a seed."""
+        if not self.is_varied:
+            return self.steps
+        random, steps = Random(f"{seed} steps"), sorted({*self.steps})
+        return random.sample(steps, random.randrange(3, len(steps) // 2))
 
+
+DIRECT: Final = Allocation(binding=Binding.DIRECT)
 UNDISTURBED: Final = Kind(spec=jobs.of_plain_tasks, steps=MILD, is_undisturbed=True)
 PLAIN: Final = Kind(
     spec=jobs.of_plain_tasks,
@@ -100,13 +112,13 @@ ALLOCATED: Final = Kind(
         *(*ANY, "replicas are changed", "replicas are changed"),
         *("node is cordoned", "node is lost", "node is lost", "nodes are added"),
     ),
-    is_allocated=True,
+    allocation=DIRECT,
 )
 QUEUED_AND_ALLOCATED: Final = Kind(
     spec=jobs.preemptible,
     steps=(*ALLOCATED.steps, *("Kueue evicts",) * 3, "Workload is deleted"),
     is_queued=True,
-    is_allocated=True,
+    allocation=DIRECT,
 )
 SCALABLE: Final = Kind(
     spec=jobs.scalable,
@@ -158,11 +170,43 @@ TWO_QUEUED: Final = Kind(
     names=("a", "b"),
     pods_in_queue=12,
 )
+OF_SCHEDULER: Final = (
+    *("scheduler refuses a node", "scheduler becomes slow", "scheduler goes on"),
+    "another pod comes",
+)
 TWO_ALLOCATED: Final = Kind(
     spec=jobs.preemptible,
     steps=(*ALLOCATED.steps, *("priority is edited",) * 2),
-    is_allocated=True,
+    allocation=DIRECT,
     names=("a", "b"),
+)
+TWO_SCHEDULED: Final = Kind(
+    spec=jobs.preemptible,
+    steps=(*TWO_ALLOCATED.steps, *OF_SCHEDULER),
+    allocation=Allocation(),
+    is_varied=True,
+    names=("a", "b"),
+)
+GANGS: Final = Kind(
+    spec=jobs.preemptible_or_gang,
+    steps=TWO_SCHEDULED.steps,
+    allocation=Allocation(),
+    is_varied=True,
+    names=("a", "b", "c"),
+)
+PACKED: Final = Kind(
+    spec=jobs.preemptible_or_gang,
+    steps=(*TWO_SCHEDULED.steps, *("another pod comes",) * 3),
+    allocation=Allocation(policy="binpack"),
+    is_varied=True,
+    names=("a", "b", "c"),
+)
+MEASURED: Final = Kind(
+    spec=jobs.preemptible_or_gang,
+    steps=(*TWO_SCHEDULED.steps, *("another pod comes",) * 2, *("job reports",) * 6),
+    allocation=Allocation(policy="goodput"),
+    is_varied=True,
+    names=("a", "b", "c"),
 )
 SWEEPS: Final = Kind(
     spec=jobs.of_plain_tasks,
@@ -206,7 +250,7 @@ async def live(kind: Kind, seed: int) -> World:
         is_sweeping=kind.is_sweeping,
         is_queued=kind.is_queued,
         is_sent=kind.is_sent,
-        is_allocated=kind.is_allocated,
+        allocation=kind.allocation,
         names=kind.names,
         pods_in_queue=kind.pods_in_queue,
     )
@@ -218,9 +262,10 @@ async def live(kind: Kind, seed: int) -> World:
     programs = Programs(world, Random(f"{seed} programs"))
     others = (
         *(world.run_kubelets(), world.run_garbage_collector()),
-        *(world.run_kueue(), world.run_autoscaler(), programs.run()),
+        *(world.run_kueue(), world.run_autoscaler(), world.run_scheduler(), programs.run()),
     )
     tasks = [asyncio.create_task(each) for each in others]
+    steps = kind.some_steps(seed)
     try:
         await world.operator.start()
         for _ in range(world.random.randrange(3, 25)):
@@ -232,7 +277,7 @@ async def live(kind: Kind, seed: int) -> World:
             elif world.job is None:
                 world.note(f"- job {world.turn} is created")
                 world.create_job()
-            await take(world, world.random.choice(kind.steps))
+            await take(world, world.random.choice(steps))
         await _come_to_rest(world, watcher, programs, is_polled=kind.is_polled)
         for task in tasks:
             assert not task.done(), f"a part of the cluster has ended: {task.exception()!r}"
@@ -267,6 +312,9 @@ async def _come_to_rest(
         await world.operator.poll()
         await asyncio.sleep(1.0)
     watcher.rest(is_polled=is_polled)
+    if world.allocation is not None and len(world.names) > 1:
+        await allocation_checks.check(world, watcher.blame)
+        watcher.rest()
     world.note("the programs end")
     world.is_ending = programs.are_working = True
     await asyncio.sleep(45.0)
@@ -388,9 +436,35 @@ def test_nothing_is_left_to_do_for_two_jobs_that_share_a_quota(seed: int) -> Non
 @example(849693302)
 # A job is preempted whose spec was edited since its dry run.
 @example(3534322987)
+# A job moves to the node of a pod that it gives up, and that has not ended yet.
+@example(1516820286)
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_two_jobs_that_share_nodes(seed: int) -> None:
     virtual_time.run(live(TWO_ALLOCATED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_jobs_that_a_scheduler_binds(seed: int) -> None:
+    virtual_time.run(live(TWO_SCHEDULED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_gangs_beside_preemptible_jobs(seed: int) -> None:
+    virtual_time.run(live(GANGS, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_jobs_under_binpack(seed: int) -> None:
+    virtual_time.run(live(PACKED, seed))
+
+
+@LARGE_HISTORIES
+@given(SEEDS)
+def test_nothing_is_left_to_do_for_jobs_under_goodput(seed: int) -> None:
+    virtual_time.run(live(MEASURED, seed))
 
 
 @LARGE_HISTORIES

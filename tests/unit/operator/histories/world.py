@@ -14,14 +14,20 @@ from di_api.phase import has_finished
 from di_api.queued import is_suspended_by_queue
 from di_api.timestamps import format_time
 from di_kube.resources import DIJOBS, PODS
-from di_operator.builders.pinning import Binding
 from di_operator.cluster.unlabelled_pods import is_labelled
 from di_operator.lifecycle.vocabulary.decision import JobEvent
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE, RESOURCES, WatchedApi, copied
 from tests.unit.operator.histories.garbage import collect_garbage
 from tests.unit.operator.histories.multikueue import CONTROLLER, dispatch_some, send_workload
-from tests.unit.operator.histories.nodes import add_nodes
+from tests.unit.operator.histories.node_scheduler import NodeScheduler
+from tests.unit.operator.histories.nodes import (
+    Allocation,
+    add_nodes,
+    delete_homeless,
+    is_full,
+    is_of_others,
+)
 from tests.unit.operator.histories.operator import CONFIG, Operator
 from tests.unit.operator.histories.queue import OF_QUEUE, UNLIMITED, admit_some, create_flavor
 from tests.unit.operator.histories.schedulers import (
@@ -47,7 +53,8 @@ class World:
         turn: the name of the job that a step concerns.
         is_queued: the jobs have a queue of Kueue.
         is_scalable: DIJobTasks are kept.
-        is_allocated: the allocator places the jobs.
+        allocation: how the allocator places the jobs; None: there is no allocator.
+        scheduler: binds pods to nodes, if there is an allocator.
         is_ending: programs of pods end well by themselves.
         is_contested: two processes of the operator believe that they lead.
         invisible: the UIDs of pods that had lost the operator's label when a process of it started.
@@ -62,7 +69,7 @@ class World:
         is_sweeping: bool = False,
         is_queued: bool = False,
         is_sent: bool = False,
-        is_allocated: bool = False,
+        allocation: Allocation | None = None,
         names: Sequence[str] = (JOB,),
         pods_in_queue: int = UNLIMITED,
     ) -> None:
@@ -83,7 +90,7 @@ class World:
         self._pods_in_queue = pods_in_queue
         self.is_queued = is_queued
         self.is_scalable = is_scalable
-        self.is_allocated = is_allocated
+        self.allocation = allocation
         self._config = replace(
             CONFIG,
             kueue=is_queued,
@@ -91,8 +98,10 @@ class World:
             sweeps=is_sweeping,
             companion_kinds=COMPANION_KINDS,
         )
-        if is_allocated:
-            self._config = replace(CONFIG, policy="fit", binding=Binding.DIRECT)
+        if allocation is not None:
+            self._config = replace(
+                self._config, policy=allocation.policy, binding=allocation.binding
+            )
         self.random = Random(seed)
         self.clock = VirtualClock()
         self.api = WatchedApi(self.clock, Random(f"{seed} watches"))
@@ -108,8 +117,10 @@ class World:
         self._of_garbage = Random(f"{seed} garbage collector")
         if is_queued:
             create_flavor(self.api)
-        if is_allocated:
+        if allocation is not None:
             add_nodes(self.api)
+        self._of_scheduler = Random(f"{seed} scheduler")
+        self.scheduler = NodeScheduler(self.api, self._of_scheduler)
         self.operator = self._new_operator()
         self._former: list[Operator] = []
 
@@ -263,7 +274,8 @@ class World:
         self.api.remove_finalizers()
         self._remove_orphans()
         delete_failed_requests(self.api)
-        if self.is_allocated:
+        self.scheduler.calm_down()
+        if self.allocation is not None:
             add_nodes(self.api)
         for job in self.api.all(KIND):
             if job["spec"]["backoffLimit"] == UNREADABLE:
@@ -278,6 +290,8 @@ class World:
         while True:
             await asyncio.sleep(self._of_garbage.choice([0.05, 0.3, 2.0]))
             collect_garbage(self.api)
+            if self.allocation is not None:
+                delete_homeless(self.api)
 
     async def run_kueue(self) -> None:
         """Admit Workloads, until cancelled."""
@@ -298,6 +312,13 @@ class World:
             await asyncio.sleep(self._of_autoscaler.choice([0.3, 2.0]))
             provision_some(self.api, self._of_autoscaler)
 
+    async def run_scheduler(self) -> None:
+        """Bind pods to nodes, until cancelled."""
+        while True:
+            await asyncio.sleep(self._of_scheduler.choice([0.05, 0.3, 1.0]))
+            if self.allocation is not None:
+                self.scheduler.bind_some()
+
     async def run_kubelets(self) -> None:
         """Start and end the programs of pods, until cancelled."""
         random = self._of_kubelets
@@ -307,8 +328,9 @@ class World:
                 phase, metadata = pod["status"]["phase"], pod["metadata"]
                 is_terminating = "deletionTimestamp" in metadata
                 chance = random.random()
-                if phase == "Pending" and not is_terminating and chance < 0.3:
-                    self.set_status(name, phase="Running", conditions=[READY])
+                is_bound = self.allocation is None or "nodeName" in pod["spec"]
+                if phase == "Pending" and is_bound and not is_terminating and chance < 0.3:
+                    self._start(name, pod["spec"].get("nodeName", ""))
                 elif phase == "Running" and is_terminating and chance < 0.3:
                     self.end(name, random.choice([0, 0, 143]))
                 elif phase == "Running" and not is_terminating:
@@ -319,6 +341,13 @@ class World:
                         self.end(name, 0)
                 elif is_terminating and not metadata.get("finalizers") and chance < 0.5:
                     self._confirm_end(pod)
+
+    def _start(self, name: str, node: str) -> None:
+        """Start a pod, or reject it if its node has no free slot."""
+        if node and is_full(self.api, node):
+            self.set_status(name, phase="Failed", reason="OutOfSlots")
+        else:
+            self.set_status(name, phase="Running", conditions=[READY])
 
     def _remove_orphans(self) -> None:
         """Remove objects without an owner, whose names a job or a sweep needs."""
@@ -334,6 +363,7 @@ class World:
                 namespace
                 and kind not in owners
                 and name not in sent
+                and not is_of_others(name)
                 and not self.api.stored(kind)[name]["metadata"].get("ownerReferences")
             ):
                 self.note(f"{kind} {name} is an orphan")

@@ -12,9 +12,8 @@ read keeps what it has.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +28,7 @@ from di_operator.allocator.model.job import WAIT, JobInfo, NodeList
 from di_operator.allocator.model.resources import Resources
 from di_operator.allocator.observe.accounts import Bounds
 from di_operator.allocator.observe.changes import Changes, asks_for_nodes
-from di_operator.allocator.observe.decided_jobs import gives_way, is_ours
+from di_operator.allocator.observe.decided_jobs import DecidedJob, gives_way, is_ours
 from di_operator.allocator.observe.failures import with_growth, without_avoided
 from di_operator.allocator.observe.gangs import keep_room, rest_of, was_let_go, without
 from di_operator.allocator.observe.inventory import (
@@ -65,37 +64,12 @@ from di_operator.allocator.sharing.quotas import asked_by
 from di_operator.allocator.withdrawals.dry_runs import DryRuns
 from di_operator.allocator.withdrawals.resource_quotas import ResourceQuotas
 from di_operator.allocator.withdrawals.withdrawals import KeptOut, Withdrawals
-from di_operator.lifecycle.observed.ledger import Avoided
 from di_operator.lifecycle.observed.placement import is_placed
 from di_operator.lifecycle.observed.pods import is_finished, refusal_of
 from di_operator.lifecycle.observed.status import Status
 
 Object = Mapping[str, Any]
 ReadSpec = Callable[[Object], JobSpec]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ours:
-    """A job that the allocator decides on, as it was read."""
-
-    known: KnownJob
-    generation: object
-    status: Status
-    placed: NodeList
-    """The nodes in its status."""
-    present: Counter[tuple[str, str]]
-    priority: int
-    """The highest Kubernetes priority of its pods."""
-    avoided: frozenset[tuple[str, Avoided]]
-    """By task: nodes where a replica failed and is not restarted."""
-
-    @property
-    def pods(self) -> Mapping[str, int]:
-        """Return, by task, how many pods exist and are not ending, or have succeeded."""
-        found = Counter(self.status.succeeded)
-        for (task, _), count in self.present.items():
-            found[task] += count
-        return found
 
 
 class ClusterReader:
@@ -143,7 +117,9 @@ class ClusterReader:
         # By the UID of their job, then by their own: pods that have not ended.
         self._pods: dict[str, dict[str, Object]] = {}
         self._owners: dict[str, str] = {}
-        self._ours: dict[str, _Ours] = {}
+        self._ours: dict[str, DecidedJob] = {}
+        # Preemptible jobs whose nodes others can have, although their status still shows these.
+        self._given_up: set[str] = set()
         # By UID: the unbound part of released gangs.
         self._rests: dict[str, KnownJob] = {}
         # Jobs to be read again.
@@ -180,6 +156,7 @@ class ClusterReader:
         """Record the deletion of a job; its pods may still exist."""
         uid = job["metadata"]["uid"]
         self._jobs.pop(uid, None)
+        self._given_up.discard(uid)
         self._failing.forget(uid)
         self._reports.forget(uid)
         self._refusals.forget(uid)
@@ -287,7 +264,10 @@ class ClusterReader:
         kept_out: dict[str, KeptOut] = {}
         cut: set[str] = set()
         for uid, job in self._ours.items():
-            key, has = job.known.info.key, granted.get(uid, job.placed)
+            key = job.known.info.key
+            has = granted.get(uid, WAIT if uid in self._given_up else job.placed)
+            if has:
+                self._given_up.discard(uid)
             info = job.known.at(now, held=has, attained=job.status.attained(now))
             if self._withdrawals.knows(uid):
                 decided = self._withdrawals.decide(
@@ -295,6 +275,8 @@ class ClusterReader:
                 )
                 if isinstance(decided, str):
                     self._dry_runs.forget(uid)
+                    if job.placed:
+                        self._given_up.add(uid)
                     kept_out[uid] = KeptOut(key=key, preemptible=info.preemptible, message=decided)
                     continue
                 info, left = decided
@@ -340,12 +322,14 @@ class ClusterReader:
             cut=frozenset(cut),
             next_due=self._withdrawals.next_due(now),
             besides=besides,
+            given_up=frozenset(self._given_up),
         )
 
-    def _lacks_dry_run(self, uid: str, job: _Ours) -> bool:
+    def _lacks_dry_run(self, uid: str, job: DecidedJob) -> bool:
         """Return whether a dry run of a job's pods is needed before it can have nodes."""
         # A job that is left out would take its former placement, still in its status, again.
-        is_asked = self._needs_dry_runs and not job.placed and not any(job.pods.values())
+        placed = job.placed and uid not in self._given_up
+        is_asked = self._needs_dry_runs and not placed and not any(job.pods.values())
         return is_asked and not self._dry_runs.have_passed(uid, job.generation)
 
     def _holders(
@@ -391,6 +375,8 @@ class ClusterReader:
     def _read(self, uid: str, job: Object, pods: Collection[Object], now: datetime) -> None:
         try:
             status = Status.read(job.get("status"))
+            if not is_placed(status.placement or {}):
+                self._given_up.discard(uid)
             if (spec := _spec(job, self._read_spec)) is None:
                 if pods or is_placed(status.placement or {}):
                     spec = with_growth(spec_of_pods(job), status.ledger)
@@ -421,7 +407,7 @@ class ClusterReader:
             taken = [(node, A_POD) for pod in pods if (node := node_of_pod(pod))]
             self._pool.staying.put(uid, taken)
             return
-        self._ours[uid] = _Ours(
+        self._ours[uid] = DecidedJob(
             known=known,
             generation=job["metadata"].get("generation"),
             status=status,
@@ -452,6 +438,8 @@ class ClusterReader:
     ) -> None:
         self._name(uid, own)
         if gives_way(job, spec, status):
+            if spec.preemptible and spec.suspend and is_placed(status.placement or {}):
+                self._given_up.add(uid)
             self._pool.passing.put(uid, (*own.staying, *own.ending))
             return
         staying = own.staying

@@ -39,6 +39,8 @@ class SchedulingSnapshot:
     """By UID: jobs in no other field, whose grant is withdrawn."""
     cut: frozenset[str] = frozenset()
     """Jobs that have lost a part of their grant, so that the earlier decision does not stand."""
+    given_up: frozenset[str] = frozenset()
+    """UIDs of jobs whose nodes others can have, although their status still shows these."""
     next_due: datetime | None = None
     """When the next grant is due to be withdrawn, or the next job to be tried again."""
     besides: Mapping[str, Resources] = field(default_factory=dict)

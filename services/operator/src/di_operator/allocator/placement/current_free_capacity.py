@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from di_operator.allocator.model.free_capacity import FreeCapacity, tally
 from di_operator.allocator.model.job import NodeList, TaskInfo
 from di_operator.allocator.observe.scheduling_snapshot import SchedulingSnapshot
@@ -43,10 +45,31 @@ class PresentRoom:
                 self._capacity.take(task, row, sign * count)
 
     def _missing(self, key: str, nodes: NodeList) -> list[tuple[TaskInfo, str, int]]:
-        present = self._snapshot.present[key]
+        present, held = self._snapshot.present[key], self._snapshot.held[key]
         return [
             (task, node, missing)
             for task in self._snapshot.jobs[key].tasks
-            for node, count in tally(nodes.task(task.name)).items()
-            if (missing := count - present.get((task.name, node), 0)) > 0
+            for node, missing in _without_pods(
+                task, held.task(task.name), nodes.task(task.name), present
+            )
+            if missing > 0
         ]
+
+
+def _without_pods(
+    task: TaskInfo,
+    held: Sequence[str],
+    nodes: Sequence[str],
+    present: Mapping[tuple[str, str], int],
+) -> Iterator[tuple[str, int]]:
+    """Yield how many replicas of a task lack a pod on each of their nodes.
+
+    A pod counts only for its own index: a replica that moves to a node, or off it, ends its pod
+    there, which takes capacity until it is gone.
+    """
+    had = tally(held)
+    stays = tally(node for node, then in zip(held, nodes, strict=False) if node == then)
+    for node, count in tally(nodes).items():
+        there = present.get((task.name, node), 0)
+        leaving = had.get(node, 0) - stays.get(node, 0)
+        yield node, count - max(0, min(there, had.get(node, 0)) - leaving)
