@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -29,6 +30,20 @@ class Scripted:
         self._replies = list(replies)
         self.requests: list[bytes] = []
         self.accepted = 0
+        self._connections = set[asyncio.Task[None]]()
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection until it is closed."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        await self.serve(reader, writer)
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    async def ended(self) -> None:
+        """Wait for the end of all connections, which can take longer than that of the client's."""
+        await asyncio.gather(*self._connections)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
@@ -63,7 +78,7 @@ def talk(
             theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             theirs.load_cert_chain(certificates / CERTIFICATE, certificates / PRIVATE_KEY)
             ours = ssl.create_default_context(cafile=str(certificates / CA_CERTIFICATE))
-        listener = await asyncio.start_server(scripted.serve, HOST, 0, ssl=theirs)
+        listener = await asyncio.start_server(scripted.accept, HOST, 0, ssl=theirs)
         port = listener.sockets[0].getsockname()[1]
         sockets = Sockets()
         url = f"{'https' if ours else 'http'}://{HOST}:{port}/prefix"
@@ -74,6 +89,7 @@ def talk(
         finally:
             connections.close()
             await sockets.close()
+            await scripted.ended()
             listener.close()
 
     with asyncio.Runner(loop_factory=loop) as runner:
