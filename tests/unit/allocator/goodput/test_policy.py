@@ -294,6 +294,17 @@ def place(one: JobInfo, cpus: float, previous: Mapping[str, NodeList] | None = N
     return GoodputPolicy().optimize({one.key: one}, room, previous or {})[one.key]
 
 
+def test_a_job_has_fewer_learners_if_its_collector_can_use_no_other_node() -> None:
+    collector = task(1, name="collector")
+    collector = replace(
+        collector, constraints=replace(collector.constraints, barred=frozenset({"n001"}))
+    )
+    one, room = job("a", task(3, minimum=1, maximum=5), collector), nodes(2, slot=3)
+    answer = GoodputPolicy().optimize({"a": one}, room, {})
+    assert dict(answer["a"].tasks) == {"learner": ("n000", "n000"), "collector": ("n000",)}
+    assert GoodputPolicy().optimize({"a": one}, room, answer) == answer
+
+
 def test_collectors_grow_to_the_knee_and_no_further() -> None:
     slow = place(learners_and_collectors(collecting=Collecting(rate=100.0)), 60)
     fast = place(learners_and_collectors(collecting=Collecting(rate=400.0)), 60)

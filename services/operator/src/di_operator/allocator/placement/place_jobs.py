@@ -70,6 +70,15 @@ class Placer:
             if nodes is not None:
                 self._settle(request, nodes)
 
+    def place_beside(self, request: PlacementRequest) -> bool:
+        """Place a request without a change of any other; return False if it does not fit."""
+        if self._keep(request, shares=True):
+            return True
+        nodes = self._find(request) or self._find(request, shares=True)
+        if nodes is not None:
+            self._settle(request, nodes)
+        return nodes is not None
+
     def nodes(self, key: str) -> tuple[str, ...]:
         """Return the nodes of a job's replicas, in the order of the nodes; none if it was not
         placed.

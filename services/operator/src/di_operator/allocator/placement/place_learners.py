@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from di_operator.allocator.model.free_capacity import FreeCapacity
-from di_operator.allocator.model.job import WAIT, NodeList, TaskInfo
+from di_operator.allocator.model.job import WAIT, JobInfo, NodeList, TaskInfo
 from di_operator.allocator.placement.place_jobs import PlacementRequest, Placer
 from di_operator.allocator.sharing.quotas import Allowance
 from di_operator.allocator.sizing.collectors import JobPlacement, add_collectors, place_others
@@ -42,21 +42,38 @@ def place(
     jobs = {demand.job.key: demand.job for demand in demands}
     answer: dict[str, NodeList] = {}
     placements: list[JobPlacement] = []
-    for demand in demands:
+    for demand, request, (kind, _) in zip(demands, requests, chosen, strict=True):
         job, learners = demand.job, placer.nodes(demand.job.key)
         if not learners:
             answer[job.key] = WAIT
         elif len(job.tasks) == 1:
             answer[job.key] = NodeList(((demand.task.name, learners),))
-        elif placement := place_others(capacity, job, learners, previous.get(job.key, WAIT)):
+        elif placement := _with_others(
+            placer, job, request, demand.options[kind].ladder.sizes, previous.get(job.key, WAIT)
+        ):
             placements.append(placement)
         else:
-            placer.release(job.key)
             answer[job.key] = WAIT
     for key, placed in answer.items():
         allowance.take(jobs[key], placed)
     add_collectors(capacity, placements, allowance)
     return answer | {placement.job.key: placement.node_list(capacity) for placement in placements}
+
+
+def _with_others(
+    placer: Placer, job: JobInfo, request: PlacementRequest, sizes: Sequence[int], had: NodeList
+) -> JobPlacement | None:
+    """Return a job with its other tasks beside its learners, or beside fewer of them if these leave
+    the others no node; None if it is taken out.
+    """
+    most = len(placer.nodes(job.key))
+    for size in (most, *(size for size in reversed(sizes[1:]) if size < most)):
+        if size < most and not placer.place_beside(replace(request, count=size)):
+            continue
+        if placement := place_others(placer.capacity, job, placer.nodes(job.key), had):
+            return placement
+        placer.release(job.key)
+    return None
 
 
 def _others_of_who_stays(
