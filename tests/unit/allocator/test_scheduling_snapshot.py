@@ -206,6 +206,12 @@ def test_a_job_that_is_left_out_keeps_the_nodes_of_missing_pods(pods: int) -> No
         assert free(found.nodes) == free(found.now) == {"a": 2, "b": 4}
 
 
+def test_pods_of_a_job_that_this_process_never_knew_close_their_node_for_now() -> None:
+    found = snapshot(job("y", task("learner"), phase="Pending"), pods=[pod("x", "learner", "a")])
+    assert free(found.nodes) == {"a": 4, "b": 4}
+    assert free(found.now) == {"a": 0, "b": 4}
+
+
 def test_pods_of_a_job_with_malformed_tasks_count_as_pods() -> None:
     bad = job("x", task("learner", replicas="two"))  # type: ignore[arg-type]  # text
     found = snapshot(bad, pods=[pod("x", "learner", "a")])

@@ -438,6 +438,8 @@ def test_nothing_is_left_to_do_for_two_jobs_that_share_a_quota(seed: int) -> Non
 @example(3534322987)
 # A job moves to the node of a pod that it gives up, and that has not ended yet.
 @example(1516820286)
+# An operator that starts knows no job of the pods that are left of a former one.
+@example(3527031626)
 @given(SEEDS)
 def test_nothing_is_left_to_do_for_two_jobs_that_share_nodes(seed: int) -> None:
     virtual_time.run(live(TWO_ALLOCATED, seed))

@@ -352,6 +352,7 @@ class ClusterReader:
         job, departed = self._jobs.get(uid), self._departed.get(uid)
         self._pool.staying.put(uid, ())
         self._pool.passing.put(uid, ())
+        self._pool.unknown.put(uid, ())
         self._besides.put(uid, ())
         self._own.put(uid, ())
         self._reservations.put_job(uid, ())
@@ -371,6 +372,10 @@ class ClusterReader:
                 self._read_departed(uid, departed, pods)
             else:
                 del self._departed[uid]
+        else:
+            # Their job was deleted before this process knew it, and has their requests.
+            left = [(node, A_POD) for pod in pods if (node := node_of_pod(pod))]
+            self._pool.unknown.put(uid, left)
 
     def _read(self, uid: str, job: Object, pods: Collection[Object], now: datetime) -> None:
         try:

@@ -29,6 +29,7 @@ class NodePool:
     Attributes:
         staying: what the allocator cannot reassign.
         passing: what it can, and what ends soon: pods of its jobs, and terminating pods.
+        unknown: pods whose requests are not known. Nothing is free on their nodes at present.
         unreadable: by UID, the nodes that cannot be read.
     """
 
@@ -37,6 +38,7 @@ class NodePool:
         self._kind_label = kind_label
         self.staying = Ledger()
         self.passing = Ledger()
+        self.unknown = Ledger()
         self.unreadable: dict[str, Unreadable] = {}
         # As if nothing were taken.
         self._empty: dict[str, NodeInfo] = {}
@@ -61,9 +63,9 @@ class NodePool:
         """Return all nodes by name, in order: with what is free beside what stays, and beside
         everything.
         """
-        touched = self.staying.touched | self.passing.touched
-        self.staying.touched.clear()
-        self.passing.touched.clear()
+        touched = self.staying.touched | self.passing.touched | self.unknown.touched
+        for ledger in (self.staying, self.passing, self.unknown):
+            ledger.touched.clear()
         for name in touched & self._rooms.keys() | self._empty.keys() - self._rooms.keys():
             self._rooms[name] = self._room(self._empty[name])
         names = sorted(self._rooms)
@@ -74,6 +76,8 @@ class NodePool:
 
     def _room(self, node: NodeInfo) -> _Room:
         lasting = _without(node, self.staying.taken(node.name))
+        if self.unknown.taken(node.name):
+            return _Room(lasting, _without(node, node.total))
         # Free capacity is not below zero, so both are subtracted from the total.
         staying, passing = self.staying.taken(node.name), self.passing.taken(node.name)
         both = {name: staying.get(name, 0) + passing.get(name, 0) for name in node.total}
