@@ -7,7 +7,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -276,10 +278,18 @@ def test_made_up_tokens_of_an_address_are_not_looked_at_for_ever(shared: Shared)
                 timeout=60,
             )
 
-        refused = [ask(f"made-up-{number}") for number in range(AT_ONCE + 8)]
-        assert {each.status_code for each in refused[:AT_ONCE]} == {401}
-        assert refused[-1].status_code == 429
-        assert int(refused[-1].headers["Retry-After"]) >= 1
-        assert "looked at again in a moment" in refused[-1].text
+        made_up = (f"made-up-{number}" for number in count())
+        refused = [ask(each) for each in islice(made_up, AT_ONCE)]
+        assert {each.status_code for each in refused} == {401}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+
+            def too_many() -> list[requests.Response]:
+                # One after the other they could be slower than one is forgiven.
+                answers = [*pool.map(ask, islice(made_up, AT_ONCE))]
+                return [each for each in answers if each.status_code == 429]
+
+            answer = wait_until(too_many)[0]
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert "looked at again in a moment" in answer.text
         assert ask(token).status_code == 200
     assert shared.ask("/", shared.account("comes", _SEES)).status_code == 200
