@@ -373,7 +373,7 @@ class ClusterReader:
             else:
                 del self._departed[uid]
         else:
-            # Their job was deleted before this process knew it, and has their requests.
+            # Their job, which has their requests, was deleted before this process knew it.
             left = [(node, A_POD) for pod in pods if (node := node_of_pod(pod))]
             self._pool.unknown.put(uid, left)
 
