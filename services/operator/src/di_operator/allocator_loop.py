@@ -199,9 +199,8 @@ class Scheduler:
         if not self._needs_dry_runs or not asks_for_nodes(job):
             return False
         placement = mapping(job.get("status")).get("placement")
-        has: object = is_placed(read_placement(placement) or {}) and not self._has_given_up(job)
-        if word is not None:
-            has = word.has
+        is_held = is_placed(read_placement(placement)) and not self._has_given_up(job)
+        has = is_held if word is None else word.has
         return not has and not self._news.dry_runs.have_passed(
             metadata["uid"], metadata.get("generation")
         )

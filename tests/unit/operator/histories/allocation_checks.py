@@ -14,10 +14,11 @@ from di_api.names import KIND
 from di_api.ownership import controller_uid
 from di_api.phase import has_finished
 from di_kube.resources import PODS
+from di_operator.lifecycle.observed.pods import is_finished
 from di_operator.lifecycle.vocabulary.reasons import Reason
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import WatchedApi
-from tests.unit.operator.histories.nodes import NAMES, SLOTS, has_ended
+from tests.unit.operator.histories.nodes import NAMES, SLOTS
 from tests.unit.operator.histories.world import World
 
 LONGEST_DELAY: Final = 700.0
@@ -90,7 +91,7 @@ class _Job:
 
 def undone(api: WatchedApi, policy: str) -> Iterator[str]:
     """Yield what the allocator has not done with the present jobs, pods and nodes."""
-    pods = [pod for pod in api.stored(PODS.kind).values() if not has_ended(pod)]
+    pods = [pod for pod in api.stored(PODS.kind).values() if not is_finished(pod)]
     jobs = [
         _Job.read(job, pods)
         for job in api.stored(KIND).values()

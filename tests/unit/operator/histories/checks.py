@@ -23,7 +23,7 @@ from di_operator.kueue.queueing import NOT_WATCHED, Kueue
 from di_operator.lifecycle.decide import decide
 from di_operator.lifecycle.needs import Needs, needs
 from di_operator.lifecycle.observed.completed import read_completed
-from di_operator.lifecycle.observed.pods import Pod
+from di_operator.lifecycle.observed.pods import Pod, is_finished
 from di_operator.lifecycle.observed.sources import Sources
 from di_operator.lifecycle.observed.specs import SpecCache
 from di_operator.lifecycle.policies.companions import seen_of
@@ -269,7 +269,7 @@ class Watcher:
         using = Counter(
             (job, name.split("-")[1])
             for name, pod in self._world.pods.items()
-            if pod["status"]["phase"] not in ("Succeeded", "Failed")
+            if not is_finished(pod)
             and (job := controller_uid(pod))
             and job not in left
             and pod["metadata"]["uid"] not in self._late_pods

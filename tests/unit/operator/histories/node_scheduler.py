@@ -6,9 +6,10 @@ from random import Random
 from typing import Final
 
 from di_kube.resources import NODES, PODS
+from di_operator.lifecycle.observed.pods import is_finished
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE, WatchedApi, copied
-from tests.unit.operator.histories.nodes import SLOTS, has_ended, pods_by_node
+from tests.unit.operator.histories.nodes import SLOTS, pods_by_node
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -73,7 +74,7 @@ class NodeScheduler:
 
 
 def _is_waiting(pod: Object) -> bool:
-    is_bound = "nodeName" in pod["spec"] or has_ended(pod)
+    is_bound = "nodeName" in pod["spec"] or is_finished(pod)
     return not is_bound and "deletionTimestamp" not in pod["metadata"]
 
 

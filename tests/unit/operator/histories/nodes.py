@@ -10,6 +10,7 @@ from typing import Final
 
 from di_kube.resources import NODES, PODS
 from di_operator.builders.pinning import Binding, node_of
+from di_operator.lifecycle.observed.pods import is_finished
 from tests.unit.allocator.objects import SLOT, node
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE, WatchedApi, copied
@@ -72,7 +73,7 @@ def is_of_others(name: str) -> bool:
 def pods_by_node(api: WatchedApi, place: Callable[[Object], str]) -> Counter[str]:
     """Return the number of pods that have not ended, by the place that their spec gives them."""
     return Counter(
-        place(pod["spec"]) for pod in api.stored(PODS.kind).values() if not has_ended(pod)
+        place(pod["spec"]) for pod in api.stored(PODS.kind).values() if not is_finished(pod)
     )
 
 
@@ -81,7 +82,7 @@ def pods_on(api: WatchedApi, node: str) -> list[Object]:
     return [
         pod
         for pod in api.stored(PODS.kind).values()
-        if not has_ended(pod) and node_of(pod["spec"]) == node
+        if not is_finished(pod) and node_of(pod["spec"]) == node
     ]
 
 
@@ -97,11 +98,6 @@ def is_full(api: WatchedApi, node: str) -> bool:
     """Return whether as many programs run on a node as it has slots."""
     running = [pod for pod in pods_on(api, node) if pod["status"]["phase"] == "Running"]
     return len(running) >= SLOTS
-
-
-def has_ended(pod: Object) -> bool:
-    """Return whether a pod has ended, and takes no slot."""
-    return pod["status"]["phase"] in ("Succeeded", "Failed")
 
 
 def crowded(api: WatchedApi) -> list[str]:

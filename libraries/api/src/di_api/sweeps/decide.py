@@ -27,6 +27,7 @@ class Decision:
         copies: index of each copy to create in a population, with the trial that it replaces.
         exhausted: the budget that is used up; empty while there is none.
         is_over: whether no trial is active, and none will be created.
+        created: number of trials that have been created, see `count_created`.
     """
 
     changed: Sequence[Trial] = ()
@@ -34,6 +35,7 @@ class Decision:
     copies: Sequence[tuple[int, Trial]] = ()
     exhausted: str = ""
     is_over: bool = False
+    created: int = 0
 
 
 def decide(
@@ -81,6 +83,7 @@ def decide(
         copies=pending[: max(0, free - len(create))],
         exhausted=exhausted,
         is_over=not (active or ending or pending) and (bool(exhausted) or created >= space.size),
+        created=created,
     )
 
 

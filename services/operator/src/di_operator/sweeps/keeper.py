@@ -21,7 +21,6 @@ from di_api.sweeps import (
     Decision,
     SweepSpec,
     Trial,
-    count_created,
     decide,
     load_sweep,
     read_trial,
@@ -145,13 +144,11 @@ class Sweeps:
         decision = decide(
             spec,
             trials,
-            created=_created(sweep),
+            created=mapping(sweep.get("status")).get("created") or 0,
             elapsed=elapsed,
             ending=sum(_is_ending(job) for job in jobs.values()),
         )
-        if decision.is_over and len(trials) < count_created(
-            spec, {each.index for each in trials}, _created(sweep)
-        ):
+        if decision.is_over and len(trials) < decision.created:
             await self._find_trials(sweep, jobs, key)
         for each in decision.changed:
             await self._change(jobs[trial_name(key.name, each.index)], each, key)
@@ -269,11 +266,6 @@ class Sweeps:
 def _read(jobs: Iterable[Object], spec: SweepSpec, now: datetime) -> list[Trial]:
     found = (read_trial(job, spec, now) for job in jobs)
     return [each for each in found if each is not None]
-
-
-def _created(sweep: Object) -> int:
-    """Return how many trials have been created, as the status of the sweep shows."""
-    return mapping(sweep.get("status")).get("created") or 0
 
 
 def _parameters(job: Object) -> Mapping[str, Any]:

@@ -36,7 +36,6 @@ from di_operator.allocator.observe.inventory import (
     KnownJob,
     Unreadable,
     bound_node,
-    node_of_pod,
     read_job,
     read_pod,
 )
@@ -48,6 +47,7 @@ from di_operator.allocator.observe.own_pods import (
     assigned,
     read_own_pods,
     spec_of_pods,
+    without_requests,
 )
 from di_operator.allocator.observe.refused_nodes import Refusals
 from di_operator.allocator.observe.report_cache import Reports
@@ -374,16 +374,15 @@ class ClusterReader:
                 del self._departed[uid]
         else:
             # Their job, which has their requests, was deleted before this process knew it.
-            left = [(node, A_POD) for pod in pods if (node := node_of_pod(pod))]
-            self._pool.unknown.put(uid, left)
+            self._pool.unknown.put(uid, without_requests(pods))
 
     def _read(self, uid: str, job: Object, pods: Collection[Object], now: datetime) -> None:
         try:
             status = Status.read(job.get("status"))
-            if not is_placed(status.placement or {}):
+            if not is_placed(status.placement):
                 self._given_up.discard(uid)
             if (spec := _spec(job, self._read_spec)) is None:
-                if pods or is_placed(status.placement or {}):
+                if pods or is_placed(status.placement):
                     spec = with_growth(spec_of_pods(job), status.ledger)
                     self._reckon_with(uid, job, spec, status, read_own_pods(pods, job, spec))
                 return
@@ -409,8 +408,7 @@ class ClusterReader:
             # Any failure concerns one job; a policy's or field's error must not spread to all
             # jobs.
             self._unreadable[uid] = {uid: Unreadable.of(KIND, job, reason_of(error))}
-            taken = [(node, A_POD) for pod in pods if (node := node_of_pod(pod))]
-            self._pool.staying.put(uid, taken)
+            self._pool.staying.put(uid, without_requests(pods))
             return
         self._ours[uid] = DecidedJob(
             known=known,
@@ -443,7 +441,7 @@ class ClusterReader:
     ) -> None:
         self._name(uid, own)
         if gives_way(job, spec, status):
-            if spec.preemptible and spec.suspend and is_placed(status.placement or {}):
+            if spec.preemptible and spec.suspend and is_placed(status.placement):
                 self._given_up.add(uid)
             self._pool.passing.put(uid, (*own.staying, *own.ending))
             return

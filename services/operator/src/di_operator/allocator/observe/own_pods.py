@@ -104,6 +104,13 @@ def assigned(spec: JobSpec, placement: Placement, own: OwnPods) -> Iterator[Entr
                 yield node, taken
 
 
+def without_requests(pods: Iterable[Object]) -> Iterator[Entry]:
+    """Yield the node of each pod whose requests are not known, and the amount of one pod."""
+    for pod in pods:
+        if node := node_of_pod(pod):
+            yield node, A_POD
+
+
 def spec_of_pods(job: Object) -> JobSpec:
     """Return the part of a job's spec that has the requests of its pods: another field, which
     cannot be read, must not hide what the pods take.

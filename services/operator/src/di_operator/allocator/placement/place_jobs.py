@@ -66,18 +66,13 @@ class Placer:
                 for other in self._clear(request) or ():
                     heappush(queue, (*self._precedence(other), order, other))
                     order += 1
-                nodes = self._find(request) or self._find(request, shares=True)
-            if nodes is not None:
+                self._put(request)
+            else:
                 self._settle(request, nodes)
 
     def place_beside(self, request: PlacementRequest) -> bool:
         """Place a request without a change of any other; return False if it does not fit."""
-        if self._keep(request, shares=True):
-            return True
-        nodes = self._find(request) or self._find(request, shares=True)
-        if nodes is not None:
-            self._settle(request, nodes)
-        return nodes is not None
+        return self._keep(request, shares=True) or self._put(request)
 
     def nodes(self, key: str) -> tuple[str, ...]:
         """Return the nodes of a job's replicas, in the order of the nodes; none if it was not
@@ -156,6 +151,15 @@ class Placer:
         # The last part goes where it fits most tightly.
         nodes[min(place for place in alone if place[0] >= left and place[1] not in nodes)[1]] = left
         return nodes
+
+    def _put(self, request: PlacementRequest) -> bool:
+        """Place a request where it fits, at last on nodes that it shares; return False if it does
+        not.
+        """
+        nodes = self._find(request) or self._find(request, shares=True)
+        if nodes is not None:
+            self._settle(request, nodes)
+        return nodes is not None
 
     def _staying(self, request: PlacementRequest) -> dict[int, int]:
         """Return how many members of an elastic group could stay on each node that it has.

@@ -51,6 +51,6 @@ def read_placement(raw: object) -> Placement | None:
     return {str(task): tuple(map(str, nodes)) for task, nodes in raw.items()}
 
 
-def is_placed(placement: Placement) -> bool:
-    """Return whether any replica has a node."""
-    return any(placement.values())
+def is_placed(placement: Placement | None) -> bool:
+    """Return whether any replica has a node; None: there is no placement."""
+    return any((placement or {}).values())

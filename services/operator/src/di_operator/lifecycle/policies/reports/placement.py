@@ -21,13 +21,12 @@ def report_placement(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Rep
         return NOTHING
     # The allocator gives the nodes of a suspended job to others. A job that is resumed must not
     # have them before the next assignment.
-    is_suspended = snapshot.spec is not None and snapshot.spec.suspend
-    if is_suspended:
+    if snapshot.spec is not None and snapshot.spec.suspend:
         placement = {}
     is_new = placement != before.placement
     fields: dict[str, Any] = {
         "placement": {task: list(nodes) for task, nodes in placement.items()},
-        "allocation": [] if is_suspended else allocation_by_rank(snapshot),
+        "allocation": allocation_by_rank(snapshot) if placement else [],
         "placementTime": format_time(now if is_new else before.placed_at or now),
         "replicaSeconds": int(before.attained(now) if is_new else before.replica_seconds),
     }
