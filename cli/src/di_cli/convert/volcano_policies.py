@@ -94,6 +94,8 @@ def _add_event(result: Policies, policy: Fields, scope: Object, event: str, acti
         completion = _AFTER_COMPLETION.get(action)
         if completion is None:
             policy.remark("", f"no onCompletion does what {action} does")
+        elif result.on_completion is not None:
+            policy.remark("", "a policy before it decides what a completed task does")
         else:
             result.on_completion = completion.value
         return

@@ -395,7 +395,8 @@ class Scheduler:
             told |= {
                 key for key, uid in snapshot.uids.items() if before.get(uid) != starts.get(uid)
             }
-        for key in told:
+        # A set of words has another order in each process; what follows is reproducible so.
+        for key in sorted(told):
             self._wake(JobKey(*key.split("/", 1)), 0.0)
         self._name_unreadable(snapshot.unreadable)
         if queues := queues_of(self._policy):

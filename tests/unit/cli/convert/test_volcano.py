@@ -132,6 +132,14 @@ def test_a_policy_on_completion_is_that_of_its_task_or_of_all(action: str, found
     assert [each.get("onCompletion") for each in all_of_them] == [found, found]
 
 
+def test_the_first_policy_on_completion_decides_and_others_are_in_comments() -> None:
+    actions = ("CompleteJob", "RestartJob")
+    policies = [{"event": "TaskCompleted", "action": action} for action in actions]
+    manifest = job(task(), policies=policies)
+    assert spec_of(manifest)["tasks"][0]["onCompletion"] == "CompleteJob"
+    assert [*comments(manifest)] == ["spec.policies[1]"]
+
+
 def test_policies_without_an_equal_are_in_comments() -> None:
     policies: list[Object] = [
         {"event": "Unknown", "action": "RestartJob"},

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any, Final
 
 from di_api.indexes.replicas import indexes as replica_indexes
@@ -17,7 +17,6 @@ from di_kube.selectors import read_label_selector
 from di_operator.builders.configmap import transform_configmap
 from di_operator.builders.pinning import Binding, node_of
 from di_operator.cluster.informer_state import index_job, index_value, transform_job, transform_pod
-from di_operator.job_tasks.steps import Report as ShowStatus
 from di_operator.job_tasks.steps import Step, steps
 from di_operator.kueue.queueing import NOT_WATCHED, Kueue
 from di_operator.lifecycle.decide import decide
@@ -56,8 +55,12 @@ SETTINGS: Final = Settings(
 )
 IS_WATCHED: Final = read_label_selector(f"{LABEL_OPERATOR}={OPERATOR_NAME}")
 COUNTED_WITHIN: Final = 1.0
-"""Seconds after which the operator has seen a success: a watch is half a second behind at most. A
-DIJobTask shows ready pods after the same time."""
+"""Seconds after which the operator has seen a success: a watch is half a second behind at most."""
+REPORTED_WITHIN: Final = 3.0
+"""Seconds after which each status shows what pods do: that of a sweep follows those of its jobs,
+which follow their pods, each half a second behind at most and not at once."""
+LONGEST_UNREST: Final = 30.0
+"""Seconds after which it is checked what is left to do, although pods still change."""
 
 
 def left_to_do(world: World, job: Object, *, is_polled: bool = False) -> str:
@@ -193,6 +196,8 @@ class Watcher:
         """UID of the latest pod by name, and when its deletion was requested."""
         self._late_pods = set[str]()
         """UIDs of pods that late requests created."""
+        self._contested = set[str]()
+        """UIDs of pods that one of two leaders created, which the other did not know of."""
         self._pods_changed = 0.0
         world.api.follow = self._follow
 
@@ -222,6 +227,8 @@ class Watcher:
                 self._check_new(name)
             if node := self._overcommitted(new):
                 self.blame(f"{name} is created on node {node}, which has no free slot")
+            if self._world.is_contested:
+                self._contested.add(uid)
             self._latest[name] = uid, now
             self._jobs[uid] = metadata["ownerReferences"][0]["uid"]
             return
@@ -235,8 +242,8 @@ class Watcher:
     def _overcommitted(self, pod: Object) -> str:
         """Return the node of a new pod if the allocator has too many pods there; else empty.
 
-        The scheduler binds other pods there at any time, and late requests create pods. An operator
-        that does not lead any more reads nothing new.
+        The scheduler binds other pods there at any time, and late requests create pods, as does an
+        operator that does not lead any more: the new leader has given the nodes by then.
         """
         world = self._world
         if world.allocation is None or world.is_contested or world.api.is_late:
@@ -244,7 +251,9 @@ class Watcher:
         there = pods_on(world.api, node := node_of(pod["spec"]))
         is_direct = world.allocation.binding is Binding.DIRECT
         is_all_placed = all(
-            (is_direct or "affinity" in each["spec"]) and IS_WATCHED(each) and controller_uid(each)
+            (is_direct or "affinity" in each["spec"])
+            and (IS_WATCHED(each) and controller_uid(each))
+            and each["metadata"]["uid"] not in self._contested
             for each in there
         )
         return node if node and is_all_placed and len(there) > SLOTS else ""
@@ -328,14 +337,22 @@ class Watcher:
             self.faults.append(fault)
             self._world.note(f"FAULT: {fault}")
 
-    def rest(self, *, is_polled: bool = False) -> None:
-        """Check that nothing is left to do, and that the operator has reported no defect."""
+    async def rest(self, *, is_polled: bool = False) -> None:
+        """Check that nothing is left to do once no pod changes any more, and that the operator has
+        reported no defect.
+        """
+        latest = self._world.clock.monotonic() + LONGEST_UNREST
+        while (now := self._world.clock.monotonic()) < min(
+            latest, self._pods_changed + REPORTED_WITHIN
+        ):
+            await asyncio.sleep(min(latest, self._pods_changed + REPORTED_WITHIN) - now)
         for job in self._world.api.all(KIND):
             if left := left_to_do(self._world, job, is_polled=is_polled):
                 name, now = job["metadata"]["name"], self._world.clock.monotonic()
                 self.blame(f"left to do for {name} at {now:.3f}: {left}")
-        if self._world.is_scalable:
-            self._check_job_tasks()
+        for job in self._world.api.all(KIND) if self._world.is_scalable else ():
+            for step in _of_job_tasks(self._world, job):
+                self.blame(f"left to do for DIJobTasks: {step}")
         for node in crowded(self._world.api) if self._world.allocation is not None else ():
             self.blame(f"node {node} has too many pods")
         for name, pod in self._world.pods.items():
@@ -353,15 +370,6 @@ class Watcher:
             is_stopped = sweep_uid(job) is not None and job["spec"].get("suspend")
             if not has_finished(job) and not is_stopped:
                 self.blame(f"job {name} has not ended: {job.get('status')}")
-
-    def _check_job_tasks(self) -> None:
-        """Check DIJobTasks; their status may be behind the pods."""
-        is_behind = self._world.clock.monotonic() - self._pods_changed < COUNTED_WITHIN
-        for step in chain.from_iterable(
-            _of_job_tasks(self._world, job) for job in self._world.api.all(KIND)
-        ):
-            if not (is_behind and isinstance(step, ShowStatus)):
-                self.blame(f"left to do for DIJobTasks: {step}")
 
     def _trace(self, kind: str, old: Object | None, new: Object | None) -> None:
         body = new or old

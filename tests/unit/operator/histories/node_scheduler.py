@@ -9,7 +9,7 @@ from di_kube.resources import NODES, PODS
 from di_operator.lifecycle.observed.pods import is_finished
 from tests.unit.operator.fake_api import Object
 from tests.unit.operator.histories.api import NAMESPACE, WatchedApi, copied
-from tests.unit.operator.histories.nodes import SLOTS, pods_by_node
+from tests.unit.operator.histories.nodes import SLOTS, taken_slots
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -46,7 +46,7 @@ class NodeScheduler:
 
     def _bind(self, pod: Object) -> None:
         nodes = self._api.stored(NODES.kind)
-        taken = pods_by_node(self._api, lambda spec: str(spec.get("nodeName", "")))
+        taken = taken_slots(self._api)
         reasons: dict[str, str] = {}
         for name in sorted(nodes):
             if (nodes[name].get("spec") or {}).get("unschedulable"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -70,10 +69,12 @@ def is_of_others(name: str) -> bool:
     return name in _OTHERS
 
 
-def pods_by_node(api: WatchedApi, place: Callable[[Object], str]) -> Counter[str]:
-    """Return the number of pods that have not ended, by the place that their spec gives them."""
+def taken_slots(api: WatchedApi) -> Counter[str]:
+    """Return the number of pods that have not ended, by the node that they are bound to."""
     return Counter(
-        place(pod["spec"]) for pod in api.stored(PODS.kind).values() if not is_finished(pod)
+        pod["spec"].get("nodeName", "")
+        for pod in api.stored(PODS.kind).values()
+        if not is_finished(pod)
     )
 
 
@@ -101,7 +102,16 @@ def is_full(api: WatchedApi, node: str) -> bool:
 
 
 def crowded(api: WatchedApi) -> list[str]:
-    """Return the nodes that have, or are to get, more pods than they can have."""
-    return sorted(
-        name for name, pods in pods_by_node(api, node_of).items() if name and pods > SLOTS
-    )
+    """Return the nodes that have, or are to get, more pods than they can have.
+
+    Pods that the scheduler refuses have no place there: others had taken it.
+    """
+    return [
+        name for name in NAMES if sum(not is_refused(pod) for pod in pods_on(api, name)) > SLOTS
+    ]
+
+
+def is_refused(pod: Object) -> bool:
+    """Return whether the scheduler has found no node for a pod."""
+    conditions = {each["type"]: each["status"] for each in pod["status"].get("conditions", ())}
+    return conditions.get("PodScheduled") == "False"

@@ -85,8 +85,8 @@ class SweepWatcher(Watcher):
         return [job for job in self._world.api.all(DIJOBS.kind) if is_trial_of(job, sweep)]
 
     @override
-    def rest(self, *, is_polled: bool = False) -> None:
-        super().rest(is_polled=is_polled)
+    async def rest(self, *, is_polled: bool = False) -> None:
+        await super().rest(is_polled=is_polled)
         sweep = stored_sweep(self._world)
         # Programs that still report leave something to do at any time.
         if sweep is not None and (not self._world.is_ending or is_complete(sweep)):

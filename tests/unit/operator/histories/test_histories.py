@@ -311,14 +311,14 @@ async def _come_to_rest(
         await asyncio.sleep(60.0)
         await world.operator.poll()
         await asyncio.sleep(1.0)
-    watcher.rest(is_polled=is_polled)
+    await watcher.rest(is_polled=is_polled)
     if world.allocation is not None and len(world.names) > 1:
         await allocation_checks.check(world, watcher.blame)
-        watcher.rest()
+        await watcher.rest()
     world.note("the programs end")
     world.is_ending = programs.are_working = True
     await asyncio.sleep(45.0)
-    watcher.rest()
+    await watcher.rest()
     if world.is_unfinished or not is_sweep_over(world):
         # What was refused for a minute is tried again after another one.
         await asyncio.sleep(150.0)
