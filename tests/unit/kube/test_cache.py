@@ -160,7 +160,7 @@ def by_name(cache: WatchCache) -> dict[str, Kept]:
 
 
 def perform(
-    step: str, name: str, server: ScriptedServer, cache: WatchCache, polls: list[asyncio.Task[None]]
+    step: str, name: str, server: ScriptedServer, cache: WatchCache, polls: list[asyncio.Task[bool]]
 ) -> None:
     match step:
         case "write":
@@ -223,7 +223,7 @@ async def filled(server: ScriptedServer) -> AsyncIterator[tuple[WatchCache, list
 
 async def play(steps: list[tuple[str, str, int]], *, lossy: bool) -> None:
     server, replica = ScriptedServer(), Replica()
-    polls: list[asyncio.Task[None]] = []
+    polls: list[asyncio.Task[bool]] = []
     async with following(server) as cache:
         cache.subscribe(replica)
         for step, name, pauses in steps:
@@ -377,6 +377,23 @@ def test_a_poll_reads_up_to_64_differences_one_by_one() -> None:
 
 
 @asynchronous
+async def test_a_poll_compares_nothing_while_everything_is_listed_again() -> None:
+    server = ScriptedServer()
+    server.write("a", tell=True)
+    async with filled(server) as (cache, _):
+        server.list_is_held = asyncio.Event()
+        poll = asyncio.create_task(cache.relist())
+        await settle(lambda: server.lists_read == 1)
+        server.oldest = server.version
+        server.stream.put_nowait(Gone(kind="ConfigMap", code=410))
+        await settle(lambda: cache.resource_version == "")
+        server.list_is_held.set()
+        assert not await poll
+        await settle(lambda: cache.resource_version != "")
+        assert await cache.relist()
+
+
+@asynchronous
 async def test_a_poll_overtaken_by_a_new_list_is_ignored() -> None:
     server = ScriptedServer()
     uid = server.write("a", tell=True)["metadata"]["uid"]
@@ -384,12 +401,13 @@ async def test_a_poll_overtaken_by_a_new_list_is_ignored() -> None:
         server.list_is_held = asyncio.Event()
         poll = asyncio.create_task(cache.relist())
         await settle(lambda: server.lists_read == 1)
+        assert not await cache.relist(), "nothing is compared while another poll runs"
         server.delete("a", tell=False)
         server.oldest = server.version
         server.stream.put_nowait(Gone(kind="ConfigMap", code=410))
         await settle(lambda: cache.stats.lists == 2)
         server.list_is_held.set()
-        await poll
+        assert await poll
         assert events == [("DELETED", uid)], "the poll has read the past"
 
 

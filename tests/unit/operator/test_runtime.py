@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from di_kube.errors import Unavailable
-from di_kube.resources import DIJOBS
+from di_kube.resources import DIJOBS, PODS
+from di_operator.cluster.comparison import FIRST_PAUSE
 from di_operator.cluster.event_recorder import EventRecorder
-from di_operator.cluster.kueue_watch import NoKueue
 from di_operator.leadership.release_claim import NoClaim
 from di_operator.metrics.metrics import Metrics
 from di_operator.process import exit_deadline
@@ -26,7 +26,6 @@ from di_operator.process.supervision import Duty, Supervisor
 from di_operator.runtime import (
     CANCEL_SECONDS,
     CANCELLATIONS,
-    CATCH_UP_PAUSE,
     COLLECT_AFTER,
     DRAIN_SECONDS,
     EVENT_DRAIN_SECONDS,
@@ -48,6 +47,9 @@ class Cache:
         self.away = 0.0
         self.relists = 0
         self.fails = 0
+        self.seconds = 0.0
+        """Time that a comparison takes; another one meanwhile does nothing."""
+        self._is_busy = False
 
     def __len__(self) -> int:
         return 1
@@ -57,10 +59,16 @@ class Cache:
         self.synced.set()
         await asyncio.Event().wait()
 
-    async def relist(self) -> None:
+    async def relist(self) -> bool:
         self.relists += 1
+        if self._is_busy:
+            return False
         if self.relists <= self.fails:
             raise Unavailable(kind="DIJob", code=503)
+        self._is_busy = True
+        await asyncio.sleep(self.seconds)
+        self._is_busy = False
+        return True
 
 
 class Leadership:
@@ -128,7 +136,9 @@ class Bench:
         self.duty_fails = 0
         self.metrics = Metrics()
         self.cache = Cache()
+        self.cache_of_pods = Cache()
         self.cache_of_duty = Cache()
+        self.kueue = Cache()
         self.loss = Loss()
         self.leadership = Leadership(self.diary, self.loss)
         self.scope = NoClaim()
@@ -138,7 +148,7 @@ class Bench:
         self.informers = InformerState(queue)
         loop = asyncio.get_running_loop()
         parts: dict[str, Any] = {
-            "caches": {DIJOBS: self.cache},
+            "caches": {DIJOBS: self.cache, PODS: self.cache_of_pods},
             "polled": [self.cache_of_duty],
             "informers": self.informers,
             "leadership": self.leadership,
@@ -161,7 +171,7 @@ class Bench:
                 instance="one",
                 observer=Metrics(),
             ),
-            kueue=NoKueue(),
+            kueue=self.kueue,
             scope=self.scope,
             duties={"duty": self._duty, **(duties or {})},
             supervisor=Supervisor(
@@ -289,12 +299,35 @@ async def test_a_kind_of_a_duty_that_is_not_served_any_more_fails_no_poll_of_job
 async def test_nothing_is_decided_before_a_full_read_under_the_lease() -> None:
     bench = Bench()
     bench.cache.fails = 3
-    await bench.lead(1 + 2 * CATCH_UP_PAUSE)
+    await bench.lead(1 + 2 * FIRST_PAUSE)
     assert not bench.informers.current.is_set()
     await asyncio.sleep(10)
     assert bench.informers.current.is_set()
-    assert bench.times == pytest.approx([1 + 3 * CATCH_UP_PAUSE])
-    assert bench.informers.revealed == 1
+    assert bench.times == pytest.approx([1 + (1 + 2 + 4) * FIRST_PAUSE])
+    # What has been read is not read again because another list failed.
+    assert bench.cache_of_pods.relists == bench.informers.revealed == 1
+    await bench.end()
+
+
+@virtual_time.in_virtual_time
+async def test_a_long_read_is_waited_for_after_another_one_has_failed() -> None:
+    bench = Bench()
+    bench.cache.fails = 1
+    bench.cache_of_pods.seconds = 20
+    await bench.lead(20)
+    assert not bench.informers.current.is_set()
+    await asyncio.sleep(10)
+    assert bench.times == pytest.approx([1 + 20 + FIRST_PAUSE])
+    await bench.end()
+
+
+@virtual_time.in_virtual_time
+async def test_jobs_do_not_wait_for_a_read_of_kueue_that_fails() -> None:
+    bench = Bench()
+    bench.kueue.fails = 2
+    await bench.lead(30)
+    # Once more after it was read, for the jobs that have a queue.
+    assert bench.times == pytest.approx([1, 1 + (1 + 2) * FIRST_PAUSE])
     await bench.end()
 
 
@@ -304,7 +337,7 @@ async def test_a_replica_can_be_stopped_while_the_first_read_fails() -> None:
     bench.cache.fails = 1000
     running = await bench.lead(10)
     bench.stop.set()
-    await asyncio.wait_for(running, 2 * CATCH_UP_PAUSE)
+    await asyncio.wait_for(running, 2 * FIRST_PAUSE)
 
 
 @virtual_time.in_virtual_time

@@ -160,8 +160,7 @@ class WatchCache:
             store(self._transform(obj))
 
     def absorb_list(self, objects: Iterable[Kept], version: str) -> bool:
-        """Store objects from a list of part of the collection at `version`, as returned by
-        `recognise`.
+        """Store objects of a partial list at `version`, as returned by `recognise`.
 
         Returns False without a change if the watch is ahead of that list: its objects may have been
         deleted since."""
@@ -205,17 +204,17 @@ class WatchCache:
                 self._away_since = self._clock()
             await asyncio.sleep(self._backoff.delay(at_least=wait))
 
-    async def relist(self) -> None:
+    async def relist(self) -> bool:
         """Compare the collection and repair what the watch lost, as if the events had arrived.
 
         The versions of all objects are read, and the content only of those that differ. The watch
-        continues meanwhile, and its newer events win over the list. Does nothing before the cache
-        is synced and while another call or a full list runs.
+        continues meanwhile, and its newer events win over the list. Returns False if nothing was
+        compared: before the cache is synced, and while another call or a full list runs.
 
         Raises:
             ApiError: the list failed; nothing was changed."""
         if self._buried is not None or not self._version:
-            return
+            return False
         self._buried = {}
         lists, known = self.stats.lists, as_number(self._version)
         try:
@@ -227,10 +226,10 @@ class WatchCache:
             )
             self.stats.polls += 1
             if as_number(version) < known:
-                # A list is read from a quorum, so it cannot be older than what we have seen, unless
-                # the past is replayed.
+                # A list is read from a quorum, so it is older than what we have seen only if the
+                # past is replayed.
                 self.stats.stale += 1
-                return
+                return True
             behind = [one for one in versions if self._is_behind(one)]
             if len(behind) > _READ_ONE_BY_ONE:
                 changed, version = await self._list(self.recognise)
@@ -243,6 +242,7 @@ class WatchCache:
                 if as_number(version) > as_number(self._version):
                     # Outstanding events of a lagging watch are outdated from now on.
                     self._version = version
+            return bool(self._version)
         finally:
             self._buried = None
 

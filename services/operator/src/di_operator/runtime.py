@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import structlog
 
 from di_kube.cache import WatchCache
-from di_kube.errors import ApiError
 from di_kube.resources import Resource
+from di_operator.cluster.comparison import Compared, compare, compare_all
 from di_operator.cluster.event_recorder import EventRecorder
 from di_operator.cluster.informer_state import InformerState
 from di_operator.process.clock import Clock
@@ -34,8 +34,6 @@ CANCELLATIONS = 3
 # A replica that has not tried to take or renew the lease for so long is of no use, and can keep
 # others from leading. An attempt takes three requests of 4 s at most.
 IDLE_SECONDS = 30.0
-# Seconds between two attempts to read everything before the first decision.
-CATCH_UP_PAUSE = 1.0
 # A watch that is behind by more than this bases decisions on the past; bookmarks arrive every
 # minute.
 STALE_SECONDS = 90.0
@@ -69,15 +67,11 @@ class Leadership(Protocol):
         ...
 
 
-class Follower(Protocol):
+class Follower(Compared, Protocol):
     """A watch of objects that not every cluster has."""
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        ...
-
-    async def relist(self) -> None:
-        """Compare with the API server. Raises ApiError if a request fails."""
         ...
 
 
@@ -259,39 +253,31 @@ class Runtime:
         A standby's watches can lag, and the first decisions depend on the last writes of the
         previous leader.
         """
-        while not stopping.done() and not await self._compare():
-            await self._clock.sleep(CATCH_UP_PAUSE)
-        self._informers.current.set()
-        self._informers.wake_all()
-        await self._controller.run()
+        hidden = self._informers.hidden
+        async with asyncio.TaskGroup() as parts:
+            parts.create_task(self._read_kueue(stopping), name="read Kueue")
+            await compare_all(self._caches.values(), self._clock, stopping)
+            self._informers.reveal(hidden)
+            self._informers.current.set()
+            self._informers.wake_all()
+            await self._controller.run()
+
+    async def _read_kueue(self, stopping: asyncio.Task[bool]) -> None:
+        """Read what is known of Kueue again. Jobs without a queue do not wait for that."""
+        await compare_all([self._kueue], self._clock, stopping)
+        if self._informers.current.is_set():
+            self._informers.wake_all()
 
     async def _poll(self) -> None:
         """Compare everything with the API server periodically, because watches can lose events."""
         while True:
             await self._clock.sleep(self._sync_period)
-            await self._compare()
-            await asyncio.gather(*map(_relist, self._polled))
+            hidden = self._informers.hidden
+            if not await compare((*self._caches.values(), self._kueue)):
+                self._informers.reveal(hidden)
+            # The kind of a duty may not be served any more, which concerns no job.
+            await compare(self._polled)
             self._informers.resync(self._clock.now())
-
-    async def _compare(self) -> bool:
-        """Read everything and repair what the watches lost; return False if a read failed."""
-        hidden = self._informers.hidden
-        try:
-            everything = (*self._caches.values(), self._kueue)
-            await asyncio.gather(*(each.relist() for each in everything))
-        except ApiError as error:
-            log.warning("poll failed", error=str(error))
-            return False
-        self._informers.reveal(hidden)
-        return True
-
-
-async def _relist(cache: WatchCache) -> None:
-    """Repair the cache of a duty. Its kind may not be served any more, which concerns no job."""
-    try:
-        await cache.relist()
-    except ApiError as error:
-        log.warning("poll failed", error=str(error))
 
 
 async def _first(tasks: Sequence[asyncio.Task[Any]]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from di_kube.errors import ApiError
+from di_operator.cluster.comparison import compare, compare_all
 from di_operator.cluster.event_recorder import EventRecorder
 from di_operator.config import Config, load_config
 from di_operator.leadership.election import SoleReplica
@@ -99,6 +99,7 @@ class Operator:
         found = duties(base, seen, others, read)
         self._duties = [duty for name, duty in found.items() if name in DUTIES]
         self._tasks: list[asyncio.Future[None]] = []
+        self._stopping = asyncio.get_running_loop().create_future()
 
     async def stand_by(self) -> None:
         """Fill the caches, and follow the cluster from then on."""
@@ -135,26 +136,26 @@ class Operator:
 
     async def poll(self) -> None:
         """Compare the caches with the API server and reconcile all jobs, as every minute."""
-        await self._compare()
+        hidden = self._seen.informers.hidden
+        if not await compare((*self._seen.caches.values(), self._seen.kueue)):
+            self._seen.informers.reveal(hidden)
+        await compare(self._seen.polled)
         self._seen.informers.resync(self._clock.now())
 
     async def _work(self) -> None:
-        while not await self._compare():
-            await asyncio.sleep(1.0)
-        self._seen.informers.current.set()
-        self._seen.informers.wake_all()
-        await self._controller.run()
-
-    async def _compare(self) -> bool:
-        """Read everything; return False if a read failed."""
         hidden = self._seen.informers.hidden
-        caches = (*self._seen.caches.values(), *self._seen.polled, self._seen.kueue)
-        try:
-            await asyncio.gather(*(each.relist() for each in caches))
-        except ApiError:
-            return False
-        self._seen.informers.reveal(hidden)
-        return True
+        async with asyncio.TaskGroup() as parts:
+            parts.create_task(self._read_kueue())
+            await compare_all(self._seen.caches.values(), self._clock, self._stopping)
+            self._seen.informers.reveal(hidden)
+            self._seen.informers.current.set()
+            self._seen.informers.wake_all()
+            await self._controller.run()
+
+    async def _read_kueue(self) -> None:
+        await compare_all([self._seen.kueue], self._clock, self._stopping)
+        if self._seen.informers.current.is_set():
+            self._seen.informers.wake_all()
 
     async def stop(self) -> None:
         """End as by SIGKILL: requests that are under way may or may not arrive."""

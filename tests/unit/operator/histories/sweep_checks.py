@@ -30,7 +30,8 @@ class SweepWatcher(Watcher):
         super().__init__(world, is_undisturbed=False)
         self._defects = _defects()
         self._created: dict[str, set[int]] = defaultdict(set)
-        """Indexes of the trials that were created, by the UID of the sweep."""
+        """Indexes of the trials that were created before their sweep was complete, by its UID."""
+        self._ever_created: dict[str, set[int]] = defaultdict(set)
         self._late_trials = set[str]()
         """Names of trials that a late request created, or one after their sweep was complete."""
         self._repeated = set[str]()
@@ -53,6 +54,7 @@ class SweepWatcher(Watcher):
         index, name = int(job["metadata"]["labels"][LABEL_TRIAL]), job["metadata"]["name"]
         if sweep is None or sweep["metadata"]["uid"] != uid:
             return
+        self._ever_created[uid].add(index)
         if is_again := index in self._created[uid]:
             self._repeated.add(name)
         if not is_complete(sweep):
@@ -127,16 +129,16 @@ class SweepWatcher(Watcher):
         if not is_complete(sweep):
             self.blame(f"the sweep has not ended: {sweep.get('status')}")
             return
-        status, uid = sweep["status"], sweep["metadata"]["uid"]
+        status, created = sweep["status"], self._ever_created[sweep["metadata"]["uid"]]
         # Trials that were deleted after the end are still counted.
         others = self._late_trials | self._repeated
         left = [job for job in self._trials(sweep) if job["metadata"]["name"] not in others]
-        total, created = sum(status[each] for each in COUNTS), self._created[uid]
+        total = sum(status[each] for each in COUNTS)
         if not len(left) <= total <= len(created):
             self.blame(f"{total} trials are counted of {created}: {status}")
         # A trial that was deleted before it was counted is not lost.
         if "population" not in sweep["spec"] and not created >= {*range(status["created"])}:
-            self.blame(f"{status['created']} trials, of which were created {self._created[uid]}")
+            self.blame(f"{status['created']} trials, of which were created {created}")
 
 
 def _defects() -> float:

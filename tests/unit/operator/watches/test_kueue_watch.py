@@ -46,6 +46,9 @@ class Cache:
         self.synced.set()
         await asyncio.Event().wait()
 
+    async def relist(self) -> bool:
+        return self.synced.is_set()
+
     def get(self, namespace: str | None, name: str) -> dict[str, Any]:
         return {"metadata": {"name": name}, "value": 7}
 
@@ -93,6 +96,7 @@ async def test_workloads_are_followed_until_they_are_the_last_to_go() -> None:
     bench = Bench()
     task = asyncio.create_task(bench.watch.run())
     await asyncio.sleep(1)
+    assert await bench.watch.relist()
 
     bench.client.served = {WORKLOADS}
     await asyncio.sleep(2 * PERIOD)
@@ -116,6 +120,7 @@ async def test_kinds_that_come_after_workloads_are_followed_too() -> None:
     bench.client.served = {WORKLOADS}
     task = asyncio.create_task(bench.watch.run())
     await asyncio.sleep(1)
+    assert await bench.watch.relist()
     woken = bench.informers.woken
 
     bench.client.served = {WORKLOADS, RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES}
@@ -150,7 +155,25 @@ async def test_a_kind_that_goes_before_its_first_list_ends_no_watch() -> None:
     await asyncio.sleep(0)
     bench.client.served -= {RESOURCE_FLAVORS}
     await asyncio.sleep(2 * PERIOD)
+    assert await bench.watch.relist()
     kueue = bench.watch.known(KEY)
     assert kueue is not None
     assert kueue.obstacle is None
+    task.cancel()
+
+
+@in_virtual_time
+async def test_nothing_is_known_before_a_comparison_of_all_kinds() -> None:
+    bench = Bench()
+    task = asyncio.create_task(bench.watch.run())
+    await asyncio.sleep(0)
+    bench.client.served -= {RESOURCE_FLAVORS}
+    await asyncio.sleep(1)
+    assert not await bench.watch.relist()
+    assert bench.watch.known(KEY) is None
+    bench.client.served |= {RESOURCE_FLAVORS}
+    await asyncio.sleep(1)
+    assert bench.watch.known(KEY) is None
+    assert await bench.watch.relist()
+    assert bench.watch.known(KEY) is not None
     task.cancel()

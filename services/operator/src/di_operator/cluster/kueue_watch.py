@@ -57,8 +57,9 @@ class NoKueue:
         """Do nothing until cancelled."""
         await asyncio.Event().wait()
 
-    async def relist(self) -> None:
-        """Do nothing."""
+    async def relist(self) -> bool:
+        """Return that nothing is left to compare."""
+        return True
 
 
 class KueueWatch:
@@ -87,12 +88,14 @@ class KueueWatch:
         self._tasks: dict[Resource, tuple[asyncio.Task[None], ...]] = {}
         self._obstacle: str | None = None
         self._is_known = False
+        self._is_compared = False
 
     def known(self, key: JobKey) -> Kueue | None:
         """Return what is known of Kueue and the Workloads of a job; None before the first
-        answer.
+        answer and the first comparison under the lease.
         """
-        if not self._is_known or not all(each.synced.is_set() for each in self._caches.values()):
+        is_read = self._is_known and self._is_compared
+        if not is_read or not all(each.synced.is_set() for each in self._caches.values()):
             return None
         if self._obstacle is not None:
             return Kueue(obstacle=self._obstacle)
@@ -112,12 +115,17 @@ class KueueWatch:
         finally:
             self._end()
 
-    async def relist(self) -> None:
-        """Compare the caches with the API server. Raises ApiError if a request fails."""
+    async def relist(self) -> bool:
+        """Compare the caches with the API server; return whether all were compared. Raises
+        ApiError if a request fails.
+        """
         try:
-            await asyncio.gather(*(cache.relist() for cache in self._caches.values()))
+            compared = await asyncio.gather(*(cache.relist() for cache in self._caches.values()))
         except (NotFound, Forbidden):
             await self._ask()  # it was removed after the last check
+            compared = []
+        self._is_compared |= all(compared)
+        return all(compared)
 
     def _priority(self, name: str) -> int | None:
         found = mapping(self._found(WORKLOAD_PRIORITY_CLASSES, name)).get("value")
