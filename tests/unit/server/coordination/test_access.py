@@ -154,3 +154,30 @@ def test_beside_https_a_token_lists_all_jobs_over_https_alone() -> None:
     assert _list(harness, "?namespace=rl", token="pod") == [COORDINATOR]
     for token in ("ann", "pod"):
         assert _list(harness, "?namespace=rl", token=token, scheme="https") == OF_RL
+
+
+def _codes(harness: Harness, pods: list[str], **caller: Any) -> list[int]:
+    """The status of a request for each of the pods that it names as its sender."""
+    return [harness.ask(f"{PATH}?namespace=rl&name={each}", **caller)[0] for each in pods]
+
+
+def test_a_pod_that_names_others_has_no_further_rate_limit() -> None:
+    harness = _harness(AuthMode.OPTIONAL, watched=True)
+    harness.add_pods(_coordinator(coordinated(), "10.0.0.3", "cartpole-collector-bbbbb"))
+    watch(harness)
+    others = [f"cartpole-aggregator-{number:05}" for number in range(50)]
+    for ip in (MINE, "10.0.0.3"):
+        assert 429 in _codes(harness, others, ip=ip)
+    assert harness.kube.calls["get", "dijobs"] == 40
+    assert _post(harness) == 200
+
+
+def test_an_aggregator_has_a_rate_limit_of_its_own() -> None:
+    harness = make_harness(auth=AuthMode.OPTIONAL)
+    aggregator = "cartpole-aggregator-bbbbb"
+    mine = coordinated(replica(aggregator, "aggregator"))
+    harness.add(mine)
+    harness.add_pods(_coordinator(mine, MINE), _coordinator(mine, THEIRS, aggregator))
+    watch(harness)
+    assert _codes(harness, [COORDINATOR] * 41, ip=MINE) == [200] * 40 + [429]
+    assert _codes(harness, [aggregator], ip=THEIRS) == [200]

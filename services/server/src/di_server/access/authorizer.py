@@ -75,14 +75,15 @@ class Authorizer:
         caller: Caller,
         deadline: Deadline,
         *,
-        counted: JobRef | None = None,
+        asking: str | None = None,
     ) -> Grant:
         """Authorize the caller for the job, and count the request.
 
         Args:
             verb: RBAC verb on `dijobs/scale` that users need; pods need none for their own job.
-            counted: whose rate limit a pod's request counts for, by default the job's; a user has a
-                separate rate limit.
+            asking: the pod that the request names as its sender. A request of that pod itself
+                counts for the pod's own rate limit, that of any other pod for the job's. A user has
+                a separate rate limit.
 
         Raises:
             Unidentified: no token, or an invalid one.
@@ -92,7 +93,9 @@ class Authorizer:
         """
         grant = self._authorize(ref, verb, caller, deadline)
         # Counted only after authorization, or unknown callers could use up the rate limit of a job.
-        self._rate_limiter.take(counted or ref, user=grant.user, caller=grant.caller)
+        # Any pod can name any other: names alone would be as many rate limits.
+        own = JobRef(ref.namespace, asking) if asking and grant.pod in (None, asking) else ref
+        self._rate_limiter.take(own, user=grant.user, caller=grant.caller)
         return grant
 
     def admit_to_all(

@@ -14,7 +14,6 @@ from di_server.coordination.operations import WriteOperation
 from di_server.coordination.requests import Requester
 from di_server.coordination.service import CoordinationService
 from di_server.deadline import COORDINATION_SECONDS, Clock, Deadline
-from di_server.model.references import JobRef
 from di_server.rest.incoming import Caller, Incoming
 from di_server.rest.operation import Operation
 from di_server.retry_policy import RetryPolicy
@@ -81,10 +80,9 @@ class CoordinationHandlers:
     ) -> Grant:
         # Each aggregator has a separate rate limit: all of them call every few seconds, and one
         # that is refused stops.
-        counted = JobRef(asking.ref.namespace, asking.pod)
         return self._policy.run(
             lambda: self._authorizer.admit(
-                asking.ref, operation.verb, caller, deadline, counted=counted
+                asking.ref, operation.verb, caller, deadline, asking=asking.pod
             ),
             deadline,
         )
