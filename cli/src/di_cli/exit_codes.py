@@ -39,5 +39,6 @@ BY_STATUS: Final[Mapping[int, ExitCode]] = {
     403: ExitCode.NOT_ALLOWED,
     404: ExitCode.NOT_FOUND,
     503: ExitCode.UNAVAILABLE,
+    504: ExitCode.UNAVAILABLE,
 }
 """The exit codes for HTTP statuses of di-server and di-history; FAILED for any other one."""

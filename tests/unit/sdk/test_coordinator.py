@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import di_orchestrator as di
+from di_kube.errors import Unavailable
 from di_orchestrator.server.exchange import Request, Silence
-from tests.unit.server.fakes import Harness, coordinated
+from tests.unit.server.fakes import Harness, Object, coordinated
 
 
 @pytest.fixture
@@ -63,6 +66,24 @@ def test_a_change_with_a_lost_answer_is_not_repeated() -> None:
     with pytest.raises(di.Unreachable, match="may have taken effect"):
         lost.drop(collectors=1)
     assert len(sent) == 2
+
+
+def test_a_change_is_not_repeated_while_the_api_server_does_not_say_what_became_of_it(
+    leads: di.Coordinator, harness: Harness
+) -> None:
+    away = Unavailable(kind="DIJob", reason="Timeout")
+    patch = harness.kube.patch
+
+    def take_effect_and_leave(*args: Any, **keywords: Any) -> Object:
+        patch(*args, **keywords)
+        harness.kube.patch = patch  # type: ignore[method-assign]
+        harness.kube.failures = [away] * 40
+        raise away
+
+    harness.kube.patch = take_effect_and_leave  # type: ignore[method-assign]
+    with pytest.raises(di.Unreachable, match="may have taken effect"):
+        leads.add(collectors=1)
+    assert len(harness.job("led")["spec"]["coordinated"]["replicas"]) == 1
 
 
 @pytest.mark.proves("sdk.md#reference/di-notinjob")

@@ -98,6 +98,10 @@ class Unavailable(ApiError):
     """No response, a broken one, 408 or 5xx: the result of a write is unknown."""
 
 
+class Unsent(Unavailable):
+    """No connection, so the request was not sent: a write had no effect."""
+
+
 class Silent(Unavailable):
     """A watch was silent for too long: the connection is lost, or the collection has no changes.
 

@@ -9,7 +9,12 @@ from typing import Any, Self
 
 import urllib3
 from typing_extensions import override
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    EmptyPoolError,
+    HTTPError,
+    NewConnectionError,
+)
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from di_kube import wire
@@ -216,7 +221,7 @@ class SyncKubeClient(Verbs[Object]):
         seconds = self._timeout if timeout is None else timeout
         deadline = self._clock() + seconds
         if seconds <= 0:
-            raise target.broken("Timeout", "no time was left")
+            raise target.unsent("Timeout", "no time was left")
         try:
             response = self._pool.urlopen(
                 method,
@@ -237,9 +242,11 @@ class SyncKubeClient(Verbs[Object]):
                 response.close()
                 raise
             response.release_conn()
-        except NewConnectionError as error:
+        except (NewConnectionError, EmptyPoolError) as error:
             # A refused connection, although the library reports it as a timeout.
-            raise target.broken("ConnectionError", str(error)) from error
+            raise target.unsent("ConnectionError", str(error)) from error
+        except ConnectTimeoutError as error:
+            raise target.unsent("Timeout", _reason_of(error, seconds)) from error
         except HTTPTimeoutError as error:
             raise target.broken("Timeout", _reason_of(error, seconds)) from error
         except (HTTPError, OSError) as error:

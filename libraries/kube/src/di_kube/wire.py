@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from di_kube.errors import ApiError, Silent, Unavailable, from_status
+from di_kube.errors import ApiError, Silent, Unavailable, Unsent, from_status
 from di_kube.resources import Resource
 
 Object = dict[str, Any]
@@ -47,6 +47,16 @@ class Target:
     def broken(self, reason: str, message: str) -> Unavailable:
         """Return the error for a missing or unusable response."""
         return Unavailable(
+            kind=self.resource.kind,
+            namespace=self.namespace,
+            name=self.name,
+            reason=reason,
+            message=message,
+        )
+
+    def unsent(self, reason: str, message: str) -> Unsent:
+        """Return the error for a request without a connection."""
+        return Unsent(
             kind=self.resource.kind,
             namespace=self.namespace,
             name=self.name,

@@ -24,7 +24,10 @@ NOT_MODIFIED = 304
 _ANSWERED = (200, NOT_MODIFIED)
 _REFUSED_FOR_NOW = (408, 429, 503)
 """Statuses for which nothing was done, and a retry can succeed."""
-_LOST_BEHIND_A_PROXY = (502, 504)
+_UNSETTLED = (502, 504)
+"""Statuses of di-server without an answer of the API server, and of a proxy without one of
+di-server: a change may have taken effect.
+"""
 
 _ODD = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 """Errors from reading JSON of an unexpected form."""
@@ -160,7 +163,7 @@ def _judge(
         said = f"{found.message} (HTTP {found.status})"
         if found.status in _REFUSED_FOR_NOW:
             return said, found.retry_after
-        if found.status not in _LOST_BEHIND_A_PROXY:
+        if found.status not in _UNSETTLED:
             raise Refused(str(request), found.status, found.message)
     else:
         said = found.reason if found else "nothing was sent"

@@ -23,6 +23,7 @@ __all__ = [
     "TooLarge",
     "TooMany",
     "Unidentified",
+    "Unsettled",
     "from_api_error",
 ]
 
@@ -76,6 +77,18 @@ class TooMany(Later):
     """The requests of one job, or the refusals of one address, exceed their rate limit."""
 
     status = 429
+
+
+class Unsettled(Problem):
+    """The API server did not answer a change, which may have taken effect."""
+
+    status = 504
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the API server did not say whether the change has taken effect: send the request "
+            "again with the same Idempotency-Key, if it has one, else look first"
+        )
 
 
 class OverBudget(Busy):

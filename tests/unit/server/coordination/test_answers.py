@@ -343,7 +343,7 @@ def test_a_list_costs_no_request_and_a_write_costs_one(harness: Harness) -> None
     harness.kube.failure = Unavailable(kind="DIJob")
     assert len(_get(harness, coordinator=COORDINATOR)["collectors"]) == 100
     assert len(_get(harness)) == 1
-    assert _ask(harness, ONE)[0] == 503
+    assert _ask(harness, ONE)[0] == 504
 
 
 def test_jobs_outside_the_served_namespace_do_not_exist() -> None:

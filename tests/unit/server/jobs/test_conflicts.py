@@ -10,9 +10,17 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from di_kube.errors import Conflict, Forbidden, Invalid, Throttled, Unauthorized, Unavailable
+from di_kube.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    Throttled,
+    Unauthorized,
+    Unavailable,
+    Unsent,
+)
 from di_server.storage.updates import ATTEMPTS
-from tests.unit.server.fakes import Harness, make_harness
+from tests.unit.server.fakes import Harness, Object, make_harness, watch
 from tests.unit.server.fakes import job as make_job
 
 PATH = "/v2alpha1/rl.cartpole/replicas"
@@ -79,6 +87,32 @@ def test_concurrent_answers_are_the_values_they_set() -> None:
     left = Counter(value - sign for sign, value in answers)
     reached = Counter(value for _, value in answers)
     assert left + Counter([harness.replicas()]) == reached + Counter([100])
+
+
+@pytest.mark.proves("rest.md#answers/504")
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_write_without_an_answer_is_not_called_refused(harness: Harness, cached: bool) -> None:
+    if cached:
+        watch(harness)
+    patch = harness.kube.patch
+
+    def lose(*args: Any, **keywords: Any) -> Object:
+        patch(*args, **keywords)
+        raise Unavailable(kind="DIJob", reason="Timeout")
+
+    harness.kube.patch = lose  # type: ignore[method-assign]
+    key = {"Idempotency-Key": "k"}
+    assert harness.ask(PATH, {"replicas": 1}, headers=key)[0] == 504
+    harness.kube.patch = patch  # type: ignore[method-assign]
+    assert harness.ask(PATH, {"replicas": 1}, headers=key)[1]["replicas"] == 3
+
+
+def test_a_write_that_was_not_sent_is_refused_for_now(harness: Harness) -> None:
+    def absent() -> None:
+        raise Unsent(kind="DIJob", reason="ConnectionError")
+
+    harness.kube.before_patch = absent
+    assert harness.ask(PATH, {"replicas": 1})[0] == 503
 
 
 @pytest.mark.proves("rest.md#answers/503")

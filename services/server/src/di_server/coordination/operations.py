@@ -17,7 +17,7 @@ from di_server.coordination.listing import Listing
 from di_server.coordination.requests import NAMESPACE, PODS, Requester
 from di_server.coordination.service import CoordinationService
 from di_server.deadline import Deadline
-from di_server.rest.operation import Operation, Shape
+from di_server.rest.operation import UNSETTLED, Operation, Shape
 
 T = TypeVar("T")
 
@@ -97,6 +97,7 @@ CREATE: Final = WriteOperation(
         }
     ),
     data=_LISTING,
+    errors=UNSETTLED,
     read=requests.demand,
     run=CoordinationService.add,
 )
@@ -110,6 +111,7 @@ DELETE: Final = WriteOperation(
     max_body=MAX_BODY,
     body=_body({"type": ["object", "null"], "properties": {"replicas": _COUNT}}),
     data=_LISTING,
+    errors=UNSETTLED,
     read=requests.demand,
     run=CoordinationService.remove,
 )
@@ -123,6 +125,7 @@ REPLACE: Final = WriteOperation(
     max_body=MAX_BODY,
     body=_body({**_NAMES, "type": ["array", "null"], "description": "Names of pods."}),
     data=_LISTING,
+    errors=UNSETTLED,
     read=requests.failed,
     run=CoordinationService.replace,
 )

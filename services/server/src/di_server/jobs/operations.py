@@ -24,7 +24,7 @@ from di_server.jobs.service import JobService
 from di_server.jobs.shards import asked as shards_asked
 from di_server.jobs.shards.table import MAX_AT_ONCE
 from di_server.rest.incoming import Incoming
-from di_server.rest.operation import Operation, Shape
+from di_server.rest.operation import UNSETTLED, Operation, Shape
 
 T = TypeVar("T")
 
@@ -139,6 +139,7 @@ ADD_REPLICAS: Final = JobOperation(
     message="successfully create replicas",
     body=_SCALING_BODY,
     data=_SCALING_DATA,
+    errors=UNSETTLED,
     idempotent=True,
     read=_scaling(requests.addition),
     run=_scale,
@@ -152,6 +153,7 @@ REMOVE_REPLICAS: Final = JobOperation(
     message="successfully delete replicas",
     body=_REMOVAL_BODY,
     data=_SCALING_DATA,
+    errors=UNSETTLED,
     idempotent=True,
     read=_scaling(requests.removal),
     run=_scale,
@@ -165,6 +167,7 @@ SET_REPLICAS: Final = JobOperation(
     message="successfully set replicas",
     body=_SCALING_BODY,
     data=_SCALING_DATA,
+    errors=UNSETTLED,
     idempotent=True,
     read=_scaling(requests.setting),
     run=_scale,

@@ -10,6 +10,8 @@ MAX_BODY: Final = 64 * 1024
 """Default maximum bytes of a body."""
 Shape = Mapping[str, Any]
 """A JSON schema, as in OpenAPI 3.1."""
+UNSETTLED: Final = {504: "The API server did not say whether the change has taken effect."}
+"""Additional status of operations whose repetition can be another change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)  # each is itself: a key of mappings

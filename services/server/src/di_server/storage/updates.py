@@ -11,11 +11,21 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Generic, TypeVar
 
-from di_kube.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+import structlog
+
+from di_kube.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Throttled,
+    Unavailable,
+    Unsent,
+)
 from di_server.deadline import Deadline
 from di_server.model.job import Job
 from di_server.model.references import JobRef
-from di_server.problems import Busy, Problem
+from di_server.problems import Busy, Problem, Unsettled
 from di_server.retry_policy import RetryPolicy
 from di_server.storage.jobs import JobStore
 from di_server.storage.kube import Object
@@ -29,6 +39,7 @@ the version is compared, so its refusal of an old job is among them.
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.5
 
+_log = structlog.get_logger()
 T = TypeVar("T")
 
 
@@ -91,25 +102,38 @@ class JobUpdates:
 
         Raises:
             Busy: the deadline passed, or the last attempt failed.
+            Unsettled: a write got no response, and no later attempt has shown its result.
         """
         first = [self._jobs.cached(ref)]
+        lost: list[Update[T]] = []
+
+        def lose(update: Update[T]) -> None:
+            lost.append(update)
+            on_lost(update)
 
         def attempt() -> T:
             job = first.pop() if first else None
             if job is not None:
                 with suppress(*POSSIBLY_STALE):
                     update = decide(job)
-                    self._patch(ref, update, deadline, on_lost)
+                    self._patch(ref, update, deadline, lose)
                     if update.certain:
                         return update.result
             update = decide(Job(self._jobs.get(ref, deadline)))
-            self._patch(ref, update, deadline, on_lost)
+            self._patch(ref, update, deadline, lose)
             return update.result
 
         def without_conflict() -> T:
             return self._retry_on_conflict(ref, attempt, deadline)
 
-        return policy.run(without_conflict, deadline) if policy else without_conflict()
+        try:
+            return policy.run(without_conflict, deadline) if policy else without_conflict()
+        except (Unavailable, Throttled, Busy) as error:
+            if lost:
+                _log.warning("a change has no answer", job=ref.id, error=str(error))
+                # Not a refusal for now, after which clients send a change again.
+                raise Unsettled from error
+            raise
 
     def update_status(
         self,
@@ -146,6 +170,8 @@ class JobUpdates:
             return
         try:
             self._jobs.patch_spec(ref, update.patch, deadline)
+        except Unsent:
+            raise
         except Unavailable:
             on_lost(update)
             raise
