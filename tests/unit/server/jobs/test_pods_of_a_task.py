@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from werkzeug.test import TestResponse
 
-from di_server.storage.transforms import transform_pod
+from di_server.storage.transforms import transform_job, transform_pod
 from tests.unit.server.fakes import Harness, coordinated, job, pod, watch
 
 PATH = "/v2alpha1/rl.cartpole/pods"
@@ -97,6 +97,18 @@ def test_a_wait_ends_after_its_seconds(watched: Harness) -> None:
     before = watched.clock.now
     assert ask(watched, tag_of(watched), "wait=7").status_code == 304
     assert watched.clock.now - before == 7
+
+
+def test_a_job_that_is_deleted_late_in_a_wait_is_missing(watched: Harness) -> None:
+    began = watched.clock.now
+
+    def delete() -> None:
+        if watched.clock.now - began == 15:
+            gone = watched.kube.objects.pop(("dijobs", "rl", "cartpole"))
+            watched.caches.jobs.on_event("DELETED", transform_job(gone))
+
+    watched.clock.after_sleep = delete
+    assert ask(watched, tag_of(watched)).status_code == 404
 
 
 def test_without_a_cache_no_request_waits(harness: Harness) -> None:

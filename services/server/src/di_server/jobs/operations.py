@@ -217,7 +217,8 @@ LIST_PODS: Final = JobOperation(
         },
     },
     read=lambda asked: requests.pods_request(asked.below, asked.query, asked.known),
-    run=JobService.pods,
+    # It can wait for longer than the deadline of other operations.
+    run=lambda service, grant, asked, _: service.pods(grant, asked),
 )
 REPORT_PROFILINGS: Final = JobOperation(
     name="reportProfilings",

@@ -107,7 +107,7 @@ class JobService:
         tasks = with_defaults(job["spec"]).get("tasks") or []
         return [{"task": task["name"], "replicas": task["replicas"]} for task in tasks]
 
-    def pods(self, grant: Grant, asked: PodsRequest, deadline: Deadline) -> Tagged:
+    def pods(self, grant: Grant, asked: PodsRequest) -> Tagged:
         """Return the running pods of a task by rank, as soon as they differ from the caller's list.
 
         Only the cache is read while it waits.
@@ -122,7 +122,8 @@ class JobService:
             )
             if found is not None:
                 return found
-        return self._of_pods(grant, deadline, look)
+        # The wait can have been longer than the deadline of the request.
+        return self._of_pods(grant, Deadline.after(self._clock), look)
 
     def _of_pods(
         self,
