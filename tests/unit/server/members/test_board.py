@@ -61,7 +61,7 @@ def test_an_answer_has_generation_members_and_gone(board: Board) -> None:
 def bytes_of(answer: Answer) -> bytes:
     import orjson  # noqa: PLC0415  only a Fragment needs it here
 
-    return orjson.dumps(answer.data)
+    return orjson.dumps(answer.data.data)
 
 
 def test_the_newest_entry_of_a_pod_holds_in_any_order() -> None:

@@ -14,6 +14,7 @@ import orjson
 
 from di_server.members.entry import LIFETIME, Entry
 from di_server.problems import Busy, OutOfBounds
+from di_server.rest.shared import Shared
 
 MAX_ENTRIES: Final = 16_384
 """Maximum number of entries of all jobs; with MAX_BYTES_OF_JOB it bounds this server's memory."""
@@ -41,17 +42,15 @@ class Answer:
     gone: tuple[str, ...]
 
     @cached_property
-    def data(self) -> orjson.Fragment:
-        """Return the response as JSON, encoded once for all clients that get it."""
-        return orjson.Fragment(
-            orjson.dumps(
-                {
-                    "generation": self.generation,
-                    "complete": self.complete,
-                    "members": [orjson.Fragment(each) for each in self.members],
-                    "gone": self.gone,
-                }
-            )
+    def data(self) -> Shared:
+        """Return the data of the response, which is encoded once for all clients that get it."""
+        return Shared(
+            {
+                "generation": self.generation,
+                "complete": self.complete,
+                "members": [orjson.Fragment(each) for each in self.members],
+                "gone": self.gone,
+            }
         )
 
 
@@ -82,6 +81,8 @@ class _Job:
     """Number of the last change that `changed` no longer has."""
     states: dict[str | None, OrderedDict[str, int]] = field(default_factory=dict)
     """By task: the tags that clients got, with the number of the last change at that time."""
+    whole: dict[str | None, Answer] = field(default_factory=dict)
+    """By task: the last answer with all members, for all that wait for the next one."""
 
     def mark(self, entry: Entry) -> None:
         self.change += 1
@@ -193,10 +194,7 @@ class Board:
         states = job.states.get(task)
         change = states.get(since) if states and since else None
         if change is None or change < job.forgotten:
-            found = sorted(job.shown)
-            members = (job.shown[name] for name in found)
-            shown = tuple(each.shown for each in members if task in (None, each.task))
-            return Answer(generation=generation, complete=True, members=shown, gone=())
+            return _whole(job, task, generation)
         names = []
         for name in reversed(job.changed):
             at, of = job.changed[name]
@@ -282,6 +280,16 @@ class Board:
 
 _ENTRY_BYTES: Final = 512
 """Maximum bytes of the names and numbers of an entry."""
+
+
+def _whole(job: _Job, task: str | None, generation: str) -> Answer:
+    known = job.whole.get(task)
+    if known is None or known.generation != generation:
+        members = (job.shown[name] for name in sorted(job.shown))
+        shown = tuple(each.shown for each in members if task in (None, each.task))
+        known = Answer(generation=generation, complete=True, members=shown, gone=())
+        job.whole[task] = known
+    return known
 
 
 def _tag(digests: Iterable[bytes]) -> str:

@@ -6,6 +6,7 @@ import orjson
 from flask import Request, Response
 
 from di_server.problems import Problem
+from di_server.rest.shared import Shared
 from di_server.rest.tagged import Tagged
 
 _JSON = "application/json"
@@ -13,7 +14,7 @@ _JSON = "application/json"
 
 def success(message: str, data: object) -> Response:
     """Return a 200 response with `data`."""
-    return _response(200, 0, message, data)
+    return _response(200, success_body(message, data))
 
 
 def tagged(message: str, found: Tagged, request: Request) -> Response:
@@ -25,13 +26,18 @@ def tagged(message: str, found: Tagged, request: Request) -> Response:
 
 
 def success_body(message: str, data: object) -> bytes:
-    """Return the body of a successful response that is sent later."""
-    return _encode(0, message, data)
+    """Return the body of a successful response; of shared data, one for all."""
+    if not isinstance(data, Shared):
+        return _encode(0, message, data)
+    # Threads that encode it at once return the body of one of them.
+    return data.bodies.get(message) or data.bodies.setdefault(
+        message, _encode(0, message, data.data)
+    )
 
 
 def failure(status: int, message: str) -> Response:
     """Return a response with the status and only a reason."""
-    return _response(status, 1, message, None)
+    return _response(status, failure_body(message))
 
 
 def problem(found: Problem) -> Response:
@@ -46,8 +52,8 @@ def failure_body(message: str) -> bytes:
     return _encode(1, message, None)
 
 
-def _response(status: int, code: int, message: str, data: object) -> Response:
-    return Response(_encode(code, message, data), status=status, mimetype=_JSON)
+def _response(status: int, body: bytes) -> Response:
+    return Response(body, status=status, mimetype=_JSON)
 
 
 def _encode(code: int, message: str, data: object) -> bytes:
