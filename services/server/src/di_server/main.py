@@ -127,7 +127,13 @@ def build_app(
         tls_port=settings.tls_port,
         own_token=partial(_peer_token, settings),
     )
-    updates = JobUpdates(jobs=jobs, rng=rng, sleep=sleep, on_conflict=metrics.conflicts.inc)
+    updates = JobUpdates(
+        jobs=jobs,
+        rng=rng,
+        sleep=sleep,
+        on_conflict=metrics.conflicts.inc,
+        waiting=max(1, settings.threads // 4),
+    )
     # A quarter of the threads is reserved for requests that need not wait.
     policy = RetryPolicy(max_waiting=max(1, settings.threads * 3 // 4), rng=rng, sleep=sleep)
     learners = LearnerStore(

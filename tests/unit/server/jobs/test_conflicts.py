@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ def test_retries_are_bounded_and_delayed(harness: Harness) -> None:
 
 
 def test_concurrent_answers_are_the_values_they_set() -> None:
-    harness = make_harness(burst=1000)
+    harness = make_harness(burst=1000, threads=256)
     harness.add(make_job())
     harness.job()["spec"]["tasks"][1] |= {"replicas": 100, "maxReplicas": 200}
     application = harness.client.application
@@ -87,6 +88,37 @@ def test_concurrent_answers_are_the_values_they_set() -> None:
     left = Counter(value - sign for sign, value in answers)
     reached = Counter(value for _, value in answers)
     assert left + Counter([harness.replicas()]) == reached + Counter([100])
+
+
+def test_requests_that_wait_for_one_job_leave_threads_to_others() -> None:
+    harness = make_harness(threads=8, burst=1000)
+    harness.add(make_job(), make_job("other"))
+    watch(harness)
+    is_written, refused = threading.Event(), threading.Semaphore(0)
+    application = harness.client.application
+
+    def write() -> None:
+        assert is_written.wait(60)
+
+    def scale(_: int) -> int:
+        with application.test_client() as client:
+            status = client.post(PATH, data='{"replicas": 1}').status_code
+        if status != 200:
+            refused.release()
+        return status
+
+    harness.kube.before_patch = write
+    with ThreadPoolExecutor(8) as threads:
+        statuses = threads.map(scale, range(8))
+        try:
+            for _ in range(5):
+                assert refused.acquire(timeout=60)
+            other = threads.submit(harness.ask, PATH.replace("cartpole", "other"))
+            assert other.result(timeout=60)[0] == 200
+        finally:
+            is_written.set()
+        assert sorted(statuses) == [200] * 3 + [503] * 5
+    assert harness.replicas() == 5
 
 
 @pytest.mark.proves("rest.md#answers/504")

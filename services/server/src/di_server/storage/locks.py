@@ -33,14 +33,18 @@ class Locks(Generic[K]):
         return len(self._locks)
 
     @contextmanager
-    def hold(self, key: K, seconds: float) -> Iterator[bool]:
-        """Hold the lock of a key; yields False if it was not free within `seconds`."""
+    def hold(self, key: K, seconds: float, *, most_waiting: int | None = None) -> Iterator[bool]:
+        """Hold the lock of a key; yields False if it was not free within `seconds`, and at once if
+        `most_waiting` threads wait for it already.
+        """
         with self._guard:
             found = self._locks.setdefault(key, _Lock())
+            # One of the users has it.
+            is_full = most_waiting is not None and found.users > most_waiting
             found.users += 1
         is_held = False
         try:
-            is_held = found.lock.acquire(timeout=seconds)
+            is_held = found.lock.acquire(timeout=0.0 if is_full else seconds)
             yield is_held
         finally:
             if is_held:

@@ -66,6 +66,10 @@ class JobUpdates:
 
     Requests for one job queue here and not at the API server, where each of them would cause a
     conflict. Between servers, and with the operator, versions resolve conflicts.
+
+    Args:
+        waiting: maximum number of requests in the queue of one job, each of which holds a thread.
+            More are refused, except for clients that wait for an unreachable API server.
     """
 
     def __init__(
@@ -75,11 +79,13 @@ class JobUpdates:
         rng: Random,
         sleep: Callable[[float], None],
         on_conflict: Callable[[], None],
+        waiting: int,
     ) -> None:
         self._jobs = jobs
         self._rng = rng
         self._sleep = sleep
         self._on_conflict = on_conflict
+        self._waiting = waiting
         self._locks = Locks[JobRef]()
 
     def update_spec(
@@ -101,7 +107,8 @@ class JobUpdates:
             on_lost: called with an update whose write got no response: it may have taken effect.
 
         Raises:
-            Busy: the deadline passed, or the last attempt failed.
+            Busy: the deadline passed, the last attempt failed, or too many requests wait for the
+                job.
             Unsettled: a write got no response, and no later attempt has shown its result.
         """
         first = [self._jobs.cached(ref)]
@@ -124,7 +131,8 @@ class JobUpdates:
             return update.result
 
         def without_conflict() -> T:
-            return self._retry_on_conflict(ref, attempt, deadline)
+            most = None if policy else self._waiting
+            return self._retry_on_conflict(ref, attempt, deadline, most_waiting=most)
 
         try:
             return policy.run(without_conflict, deadline) if policy else without_conflict()
@@ -176,8 +184,15 @@ class JobUpdates:
             on_lost(update)
             raise
 
-    def _retry_on_conflict(self, ref: JobRef, attempt: Callable[[], T], deadline: Deadline) -> T:
-        with self._locked(ref, deadline):
+    def _retry_on_conflict(
+        self,
+        ref: JobRef,
+        attempt: Callable[[], T],
+        deadline: Deadline,
+        *,
+        most_waiting: int | None = None,
+    ) -> T:
+        with self._locked(ref, deadline, most_waiting):
             for count in range(ATTEMPTS):
                 try:
                     return attempt()
@@ -189,8 +204,9 @@ class JobUpdates:
         raise Busy("the job is being changed by others, try again", retry_after=1)
 
     @contextmanager
-    def _locked(self, ref: JobRef, deadline: Deadline) -> Iterator[None]:
-        with self._locks.hold(ref, deadline.remaining()) as is_held:
+    def _locked(self, ref: JobRef, deadline: Deadline, most_waiting: int | None) -> Iterator[None]:
+        seconds = deadline.remaining()
+        with self._locks.hold(ref, seconds, most_waiting=most_waiting) as is_held:
             if not is_held:
                 raise Busy("too many requests for this job at once, try again", retry_after=1)
             yield
