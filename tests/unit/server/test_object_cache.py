@@ -157,3 +157,12 @@ def test_an_object_that_the_watch_could_not_read_is_left_out() -> None:
     assert (cache.get("rl", "a"), cache.unreadable) == (None, 1)
     cache.on_event("DELETED", _object(12))
     assert cache.unreadable == 0
+
+
+def test_an_older_version_from_the_watch_counts_after_a_restore_of_etcd(cache: Kept) -> None:
+    """A list that replaces all the watch had seen has versions of the past."""
+    cache.on_event("MODIFIED", _object(5, value="y"))
+    assert _version(cache) == "5"
+    assert (cache.by_index("value", "x"), len(cache.by_index("value", "y"))) == ([], 1)
+    cache.put_newer(_object(6))
+    assert _version(cache) == "6"

@@ -49,6 +49,8 @@ class ObjectCache(Generic[V]):
         self._kept: dict[Key, tuple[Object, V]] = {}
         self._found: dict[str, dict[Hashable, dict[Key, V]]] = {name: {} for name in indexes}
         self._unreadable: set[Key] = set()
+        self._ahead: set[Key] = set()
+        """Objects that `put_newer` stored, and the watch has not shown yet."""
         self._watched = 0
         self._synced = False
 
@@ -101,6 +103,8 @@ class ObjectCache(Generic[V]):
     def on_event(self, kind: str, obj: Object) -> None:
         """Process one event of the watch."""
         with self._lock:
+            if kind != DELETED:
+                self._forget_future(obj)
             self._watched = max(self._watched, version_of(obj))
             if kind == DELETED:
                 self._drop(obj)
@@ -111,18 +115,33 @@ class ObjectCache(Generic[V]):
         """Store an object that was read or written directly."""
         with self._lock:
             # An object that the watch has passed may have been deleted since.
-            if version_of(obj) > self._watched:
-                self._put(obj, self._transform)
+            if version_of(obj) > self._watched and self._put(obj, self._transform):
+                self._ahead.add(key_of(obj))
 
-    def _put(self, obj: Object, transform: Callable[[Object], Object]) -> None:
+    def _forget_future(self, obj: Object) -> None:
+        """Forget what the watch had shown later than this event of it: etcd was restored from a
+        backup.
+        """
+        key = key_of(obj)
+        kept = self._kept.get(key)
+        if kept is None:
+            return
+        if version_of(obj) >= version_of(kept[0]):
+            self._ahead.discard(key)
+        elif key not in self._ahead:
+            self._forget(key)
+            self._watched = 0
+
+    def _put(self, obj: Object, transform: Callable[[Object], Object]) -> bool:
+        """Store an object unless it is known; return whether it was stored."""
         key = key_of(obj)
         kept = self._kept.get(key)
         if kept and version_of(obj) <= version_of(kept[0]):
-            return
+            return False
         self._forget(key)
         if UNREADABLE in obj:
             self._unreadable.add(key)
-            return
+            return False
         try:
             transformed = transform(obj)
             view = self._view(transformed)
@@ -131,11 +150,12 @@ class ObjectCache(Generic[V]):
             self._unreadable.add(key)
             detail = describe(error)
             _log.warning("an object cannot be read", namespace=key[0], object=key[1], detail=detail)
-            return
+            return False
         self._kept[key] = transformed, view
         for name, values in found.items():
             for value in values:
                 self._found[name].setdefault(value, {})[key] = view
+        return True
 
     def _drop(self, obj: Object) -> None:
         kept = self._kept.get(key_of(obj))
@@ -148,6 +168,7 @@ class ObjectCache(Generic[V]):
 
     def _forget(self, key: Key) -> None:
         self._unreadable.discard(key)
+        self._ahead.discard(key)
         kept = self._kept.pop(key, None)
         if kept is None:
             return
