@@ -166,3 +166,17 @@ def test_an_older_version_from_the_watch_counts_after_a_restore_of_etcd(cache: K
     assert (cache.by_index("value", "x"), len(cache.by_index("value", "y"))) == ([], 1)
     cache.put_newer(_object(6))
     assert _version(cache) == "6"
+
+
+def test_an_object_is_there_while_a_newer_version_replaces_it() -> None:
+    seen: list[object] = []
+
+    def view(obj: Object) -> Object:
+        seen.append(kept.get("rl", "a"))
+        return obj
+
+    kept = Kept(transform=dict, view=view, indexes={"value": lambda obj: [obj["value"]]})
+    kept.mark_synced()
+    for version in (10, 11):
+        kept.on_event("MODIFIED", _object(version))
+    assert seen == [None, _object(10)]

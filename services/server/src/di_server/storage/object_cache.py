@@ -103,13 +103,13 @@ class ObjectCache(Generic[V]):
     def on_event(self, kind: str, obj: Object) -> None:
         """Process one event of the watch."""
         with self._lock:
-            if kind != DELETED:
-                self._forget_future(obj)
-            self._watched = max(self._watched, version_of(obj))
             if kind == DELETED:
+                self._watched = max(self._watched, version_of(obj))
                 self._drop(obj)
-            else:
-                self._put(obj, as_it_is)
+                return
+            is_past = self._is_past(obj)
+            self._watched = version_of(obj) if is_past else max(self._watched, version_of(obj))
+            self._put(obj, as_it_is, is_past=is_past)
 
     def put_newer(self, obj: Object) -> None:
         """Store an object that was read or written directly."""
@@ -118,40 +118,46 @@ class ObjectCache(Generic[V]):
             if version_of(obj) > self._watched and self._put(obj, self._transform):
                 self._ahead.add(key_of(obj))
 
-    def _forget_future(self, obj: Object) -> None:
-        """Forget what the watch had shown later than this event of it: etcd was restored from a
-        backup.
+    def _is_past(self, obj: Object) -> bool:
+        """Return whether the watch has shown a later version than this one of it: etcd was restored
+        from a backup.
         """
         key = key_of(obj)
         kept = self._kept.get(key)
         if kept is None:
-            return
+            return False
         if version_of(obj) >= version_of(kept[0]):
             self._ahead.discard(key)
-        elif key not in self._ahead:
-            self._forget(key)
-            self._watched = 0
+            return False
+        return key not in self._ahead
 
-    def _put(self, obj: Object, transform: Callable[[Object], Object]) -> bool:
+    def _put(
+        self, obj: Object, transform: Callable[[Object], Object], *, is_past: bool = False
+    ) -> bool:
         """Store an object unless it is known; return whether it was stored."""
         key = key_of(obj)
         kept = self._kept.get(key)
-        if kept and version_of(obj) <= version_of(kept[0]):
+        if kept and not is_past and version_of(obj) <= version_of(kept[0]):
             return False
-        self._forget(key)
         if UNREADABLE in obj:
-            self._unreadable.add(key)
+            self._leave_out(key)
             return False
         try:
             transformed = transform(obj)
             view = self._view(transformed)
             found = {name: list(index(transformed)) for name, index in self._indexes.items()}
         except Exception as error:
-            self._unreadable.add(key)
+            self._leave_out(key)
             detail = describe(error)
             _log.warning("an object cannot be read", namespace=key[0], object=key[1], detail=detail)
             return False
+        # In place of the earlier version, which threads read without the lock until now: an object
+        # that exists is never missing.
         self._kept[key] = transformed, view
+        self._unreadable.discard(key)
+        self._ahead.discard(key)
+        if kept:
+            self._unindex(key, kept[0])
         for name, values in found.items():
             for value in values:
                 self._found[name].setdefault(value, {})[key] = view
@@ -170,10 +176,17 @@ class ObjectCache(Generic[V]):
         self._unreadable.discard(key)
         self._ahead.discard(key)
         kept = self._kept.pop(key, None)
-        if kept is None:
-            return
+        if kept:
+            self._unindex(key, kept[0])
+
+    def _leave_out(self, key: Key) -> None:
+        """Forget an object because its present version cannot be read."""
+        self._forget(key)
+        self._unreadable.add(key)
+
+    def _unindex(self, key: Key, transformed: Object) -> None:
         for name, index in self._indexes.items():
-            for value in index(kept[0]):
+            for value in index(transformed):
                 bucket = self._found[name][value]
                 del bucket[key]
                 if not bucket:
