@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+import weakref
 from typing import Any
 
 from di_server.members.board import Board
@@ -61,6 +62,15 @@ def test_clients_that_wait_for_the_same_share_their_answers(harness: Harness) ->
     assert len(bodies) == 2 * WAITING
     # One answer for those whose wait is over, and one with the news.
     assert after - before < 4 * len(first.data)
+
+
+def test_answers_are_not_kept_beyond_a_sweep() -> None:
+    board = board_of(2)
+    answer = weakref.ref(board.answer("job", None))
+    assert board.answer("job", None) is answer()
+    board.sweep(1.0, lambda _: True)
+    gc.collect()
+    assert answer() is None
 
 
 def large(number: int) -> Entry:

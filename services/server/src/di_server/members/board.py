@@ -82,7 +82,7 @@ class _Job:
     states: dict[str | None, OrderedDict[str, int]] = field(default_factory=dict)
     """By task: the tags that clients got, with the number of the last change at that time."""
     whole: dict[str | None, Answer] = field(default_factory=dict)
-    """By task: the last answer with all members, for all that wait for the next one."""
+    """By task: the last answer with all members, for those that ask for it until the next sweep."""
 
     def mark(self, entry: Entry) -> None:
         self.change += 1
@@ -148,7 +148,12 @@ class Board:
             self._judge(self._jobs[kept.entry.job_uid], kept, lives)
 
     def sweep(self, now: float, lives: Lives) -> None:
-        """Remove entries that were not repeated, and check every pod again."""
+        """Remove entries that were not repeated, and check every pod again.
+
+        No answer is kept for later clients: it has as many bytes as its members.
+        """
+        for job in self._jobs.values():
+            job.whole.clear()
         for kept in list(self._kept.values()):
             job = self._jobs[kept.entry.job_uid]
             if now - kept.heard < LIFETIME:
