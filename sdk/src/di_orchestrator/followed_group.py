@@ -11,6 +11,8 @@ from di_orchestrator.warnings_once import Warnings
 
 AGAIN_SECONDS = 5.0
 """Seconds until the group is followed again after an error."""
+_FINAL = (404, 422)
+"""Statuses for a task without a group, and for a di-server of before groups: neither changes."""
 
 
 class FollowedGroup:
@@ -47,12 +49,10 @@ class FollowedGroup:
                     self._note(world)
                     if self._ended.is_set():
                         return
-            except Refused as error:
-                # The task has no group, which does not change.
-                self._warnings.say(str(error))
-                return
             except DIError as error:
                 self._warnings.say(str(error), kind=type(error).__name__)
+                if isinstance(error, Refused) and error.status in _FINAL:
+                    return
             self._ended.wait(self._again)
 
     def _note(self, world: World) -> None:

@@ -54,10 +54,18 @@ def test_a_group_changes_with_the_next_formed_world() -> None:
     worlds.coming.put(world(4))
 
 
-def test_a_group_is_followed_again_after_an_error() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        Unreachable("away"),
+        Refused("GET /x", 401, "the token does not hold"),
+        Refused("GET /x", 500, "internal error"),
+    ],
+)
+def test_a_group_is_followed_again_after_an_error(error: di.DIError) -> None:
     worlds = Worlds()
     found = FollowedGroup(worlds, again=0.001)
-    for each in (world(2), Unreachable("away"), world(3)):
+    for each in (world(2), error, world(3)):
         worlds.coming.put(each)
     wait_until(lambda: found.has_changed)
     assert worlds.followed == 2

@@ -8,14 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from typing_extensions import override
 from werkzeug.test import TestResponse
 
 from di_kube.errors import Unavailable
+from di_kube.reviews import User
+from di_server.access.budget import Budget
 from di_server.access.rate_limits import AuthFailureLimiter
 from di_server.access.single_flight import SingleFlight
+from di_server.access.tokens import TokenAuthenticator
 from di_server.config import AuthMode
 from di_server.deadline import Deadline
 from di_server.problems import Busy, TooMany
+from di_server.storage.reviews import ReviewStore
 from di_service.token_buckets import TokenBuckets
 from di_service.ttl_cache import TtlCache
 from tests.unit.server.fakes import Clock, Harness, coordinated, job, make_harness, pod, watch
@@ -49,6 +54,28 @@ def _get(
 
 def _codes(harness: Harness, tokens: Iterable[str | None], **caller: Any) -> list[int]:
     return [_get(harness, token, **caller).status_code for token in tokens]
+
+
+class _Reviews(ReviewStore):
+    """Holds every token for good, and counts the reviews."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @override
+    def user_of(self, token: str, deadline: Deadline) -> User:
+        self.count += 1
+        return User(name=token)
+
+
+def test_the_tokens_of_all_pods_of_a_large_cluster_stay_known() -> None:
+    clock, reviews, pods = Clock(), _Reviews(), 20_000
+    known = TokenAuthenticator(reviews=reviews, budget=Budget(rate=pods, clock=clock), clock=clock)
+    for _ in range(2):
+        for number in range(pods):
+            known.user_of(f"token-{number}", Deadline.after(clock))
+        clock.sleep(10)
+    assert reviews.count == pods
 
 
 def _forged(count: int) -> list[str]:

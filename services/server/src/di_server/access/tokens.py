@@ -17,7 +17,10 @@ _FAILS_SECONDS: Final = 10.0
 """Seconds for which an invalid token is cached, less than for a valid one: it protects the API
 server from repeated requests, and the owner may soon fix the cause.
 """
-_MOST_GOOD: Final = 10_000
+_MOST_GOOD: Final = 65_536
+"""More than the pods of a large cluster: if more send requests by turns, each is forgotten before
+its next one, and the budget refuses many. One takes 1.2 kB.
+"""
 _MOST_BAD: Final = 4096
 
 
