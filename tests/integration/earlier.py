@@ -8,12 +8,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from tests.integration.conftest import CRD_FILE, definition
 from tools.prepare.versions import BEFORE_LENIENCY, DEFINITIONS, PACKAGES, sources
+
+PRESENT: Final = "present"
+"""Name of what is installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +30,7 @@ class Version:
 
 def present_version() -> Version:
     """What is installed."""
-    return Version(name="present", definition=definition())
+    return Version(name=PRESENT, definition=definition())
 
 
 def earlier_version(commit: str = BEFORE_LENIENCY) -> Version:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import requests
 
@@ -17,7 +17,7 @@ from di_kube.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from di_kube.wire import APPLY_PATCH
 from tests.integration.conftest import ApiServer, install_crd, withdraw_conversion
 from tests.integration.di_server import ServerProcess, running_server
-from tests.integration.earlier import Version
+from tests.integration.earlier import PRESENT, Version
 from tests.integration.operator_process import operator_process
 from tests.integration.operator_testbed import Testbed
 from tests.integration.service_process import ServiceProcess
@@ -31,6 +31,8 @@ from tests.waiting import wait_until_async
 
 UNCHECKED = "tests/unchecked"
 """Label of the jobs that the API server asks no webhook about."""
+
+_CONFIGURATIONS: Final = {"mutate": MUTATING_WEBHOOKS, "validate": VALIDATING_WEBHOOKS}
 
 Process = TypeVar("Process")
 
@@ -78,7 +80,8 @@ class Installation:
         self.stack.push_async_callback(self._withdraw)
         self.used = await self.start(version)
         await self.define(version)
-        await self._configure(self.used.webhook)
+        for kind in _CONFIGURATIONS:
+            await self._configure(self.used.webhook, kind)
 
     async def start(self, version: Version) -> Services:
         """Start the services of a version, which nobody asks yet; the operator stands by."""
@@ -111,20 +114,21 @@ class Installation:
         await install_crd(self.testbed.kube_config, with_conversion(version.definition, service))
 
     async def replace_webhook(self, services: Services) -> None:
-        """Have the API server ask another one, and end the one before; needs jobs to be written."""
+        """Have the API server ask another one, and end the one before; needs jobs to be written.
+
+        The newer one judges what either has mutated: the earlier one would refuse fields that the
+        newer one adds by default.
+        """
         before, webhook = self.now.webhook, services.webhook
         self.used = replace(self.now, webhook=webhook)
-        await self._configure(webhook)
+        is_newer = services.version.name == PRESENT
+        for kind in ("validate", "mutate") if is_newer else ("mutate", "validate"):
+            await self._configure(webhook, kind)
+            await _is_asked(webhook, kind)
         asked = {"conversion": {"webhook": {"clientConfig": client_config(webhook, "/convert")}}}
         name = services.version.definition["metadata"]["name"]
         await self.testbed.client.patch(CRDS, name, {"spec": asked})
-
-        async def is_asked() -> bool:
-            url = f"{webhook.health}/metrics"
-            text = (await asyncio.to_thread(requests.get, url, timeout=60)).text
-            return all(f'webhook="{kind}"' in text for kind in ("mutate", "validate", "convert"))
-
-        await wait_until_async(is_asked, what="the API server to ask the new webhook")
+        await _is_asked(webhook, "convert")
         assert await asyncio.to_thread(before.terminate) == 0
 
     async def replace_server(self, services: Services) -> None:
@@ -145,21 +149,35 @@ class Installation:
         self.stack.push_async_callback(asyncio.to_thread, context.__exit__, None, None, None)
         return process
 
-    async def _configure(self, webhook: WebhookProcess) -> None:
+    async def _configure(self, webhook: WebhookProcess, kind: str) -> None:
         name = self.testbed.namespace
-        bodies = configurations(webhook, name, name)
-        for resource, body in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), bodies, strict=True):
-            for entry in body["webhooks"]:
-                checked = {"key": UNCHECKED, "operator": "DoesNotExist"}
-                entry["objectSelector"] = {"matchExpressions": [checked]}
-            await self.testbed.client.patch(
-                resource, name, body, content_type=APPLY_PATCH, field_manager="tests", force=True
-            )
+        bodies = dict(zip(_CONFIGURATIONS, configurations(webhook, name, name), strict=True))
+        for entry in bodies[kind]["webhooks"]:
+            checked = {"key": UNCHECKED, "operator": "DoesNotExist"}
+            entry["objectSelector"] = {"matchExpressions": [checked]}
+        await self.testbed.client.patch(
+            _CONFIGURATIONS[kind],
+            *(name, bodies[kind]),
+            content_type=APPLY_PATCH,
+            field_manager="tests",
+            force=True,
+        )
 
     async def _withdraw(self) -> None:
-        for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+        for resource in _CONFIGURATIONS.values():
             try:
                 await self.testbed.client.delete(resource, self.testbed.namespace)
             except NotFound:
                 continue
         await withdraw_conversion(self.testbed.kube_config)
+
+
+async def _is_asked(webhook: WebhookProcess, kind: str) -> None:
+    """Wait until the API server has asked a webhook."""
+
+    async def is_asked() -> bool:
+        url = f"{webhook.health}/metrics"
+        text = (await asyncio.to_thread(requests.get, url, timeout=60)).text
+        return f'webhook="{kind}"' in text
+
+    await wait_until_async(is_asked, what=f"the API server to ask the new webhook to {kind}")
