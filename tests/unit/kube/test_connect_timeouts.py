@@ -12,7 +12,7 @@ import pytest
 from di_kube import sync
 from di_kube.client import KubeClient
 from di_kube.config import KubeConfig
-from di_kube.errors import Unavailable, Unsent
+from di_kube.errors import Unavailable, Unwritten
 from di_kube.resources import DIJOBS
 from di_kube.sync import SyncKubeClient
 
@@ -42,7 +42,7 @@ def test_a_blocking_request_without_a_connection_names_the_time_for_one(
     monkeypatch.setattr(sync, "_CONNECT_TIMEOUT", 0.2)
     with (
         SyncKubeClient(config=deaf) as client,
-        pytest.raises(Unsent, match=r"Timeout: no connection within 0\.2 s"),
+        pytest.raises(Unwritten, match=r"Timeout: no connection within 0\.2 s"),
     ):
         client.get(DIJOBS, "a", "ns")
 
@@ -52,7 +52,7 @@ def test_a_blocking_request_to_a_closed_port_was_not_sent() -> None:
         port = listener.getsockname()[1]
     with (
         SyncKubeClient(config=KubeConfig(server=f"http://127.0.0.1:{port}")) as client,
-        pytest.raises(Unsent) as caught,
+        pytest.raises(Unwritten) as caught,
     ):
         client.get(DIJOBS, "a", "ns")
     assert caught.value.reason == "ConnectionError"

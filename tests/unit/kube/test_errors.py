@@ -104,3 +104,11 @@ json_values = st.recursive(
 @given(code=st.integers(0, 999), body=json_values)
 def test_any_body_makes_an_error(code: int, body: object) -> None:
     assert from_status(code, body, {}, kind="Pod").code == code
+
+
+def test_a_write_that_a_webhook_could_not_admit_had_no_effect() -> None:
+    words = 'Internal error occurred: failed calling webhook "x": connect: connection refused'
+    body = {"reason": "InternalError", "message": words}
+    assert isinstance(from_status(500, body, {}, kind="Pod"), errors.Unwritten)
+    other = from_status(500, {**body, "message": "etcd: request timed out"}, {}, kind="Pod")
+    assert not isinstance(other, errors.Unwritten)

@@ -11,6 +11,8 @@ from typing import Any
 _MAX_MESSAGE = 2048
 _MAX_CAUSES = 50
 _QUOTA_PHRASE = "exceeded quota"
+_NOT_ADMITTED = "failed calling webhook"
+"""Words of the API server, which calls webhooks before it writes."""
 
 
 class ApiError(Exception):
@@ -98,8 +100,10 @@ class Unavailable(ApiError):
     """No response, a broken one, 408 or 5xx: the result of a write is unknown."""
 
 
-class Unsent(Unavailable):
-    """No connection, so the request was not sent: a write had no effect."""
+class Unwritten(Unavailable):
+    """A write had no effect: there was no connection, or a webhook that has to admit it did not
+    answer.
+    """
 
 
 class Silent(Unavailable):
@@ -146,7 +150,7 @@ def from_status(
     status: Mapping[str, Any] = body if isinstance(body, dict) else {}
     reason = _text(status.get("reason"))
     message = _text(status.get("message")) or (body if isinstance(body, str) else "")
-    return _type_for(code, reason, status)(
+    return _type_for(code, reason, message, status)(
         kind=kind,
         namespace=namespace,
         name=name,
@@ -161,7 +165,9 @@ def from_status(
     )
 
 
-def _type_for(code: int, reason: str, status: Mapping[str, Any]) -> type[ApiError]:
+def _type_for(code: int, reason: str, message: str, status: Mapping[str, Any]) -> type[ApiError]:
+    if code == 500 and _NOT_ADMITTED in message:
+        return Unwritten
     if reason == "AlreadyExists":
         return AlreadyExists
     # After etcd is restored from a backup our version is in the server's future. The server

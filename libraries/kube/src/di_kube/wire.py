@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from di_kube.errors import ApiError, Silent, Unavailable, Unsent, from_status
+from di_kube.errors import ApiError, Silent, Unavailable, Unwritten, from_status
 from di_kube.resources import Resource
 
 Object = dict[str, Any]
@@ -54,9 +54,9 @@ class Target:
             message=message,
         )
 
-    def unsent(self, reason: str, message: str) -> Unsent:
+    def unsent(self, reason: str, message: str) -> Unwritten:
         """Return the error for a request without a connection."""
-        return Unsent(
+        return Unwritten(
             kind=self.resource.kind,
             namespace=self.namespace,
             name=self.name,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from di_kube.errors import Conflict, Throttled, Unavailable, Unsent
+from di_kube.errors import Conflict, Throttled, Unavailable, Unwritten
 from di_server.deadline import COORDINATION_SECONDS, Deadline
 from di_server.retry_policy import RetryPolicy
 from tests.unit.server.fakes import (
@@ -136,7 +136,7 @@ def test_a_throttled_request_waits_for_retry_after(harness: Harness) -> None:
 
 
 def test_retries_end_with_503_and_retry_after(harness: Harness) -> None:
-    harness.kube.failure = Unsent(kind="DIJob", reason="ConnectionError")
+    harness.kube.failure = Unwritten(kind="DIJob", reason="ConnectionError")
     began = harness.clock.now
     body = {**REQUESTER, "collectors": {"replicas": 1}}
     answer = harness.client.post(PATH, json=body)

@@ -18,7 +18,7 @@ from di_kube.errors import (
     Throttled,
     Unauthorized,
     Unavailable,
-    Unsent,
+    Unwritten,
 )
 from di_server.storage.updates import ATTEMPTS
 from tests.unit.server.fakes import Harness, Object, make_harness, watch
@@ -141,7 +141,7 @@ def test_a_write_without_an_answer_is_not_called_refused(harness: Harness, cache
 
 def test_a_write_that_was_not_sent_is_refused_for_now(harness: Harness) -> None:
     def absent() -> None:
-        raise Unsent(kind="DIJob", reason="ConnectionError")
+        raise Unwritten(kind="DIJob", reason="ConnectionError")
 
     harness.kube.before_patch = absent
     assert harness.ask(PATH, {"replicas": 1})[0] == 503

@@ -20,7 +20,7 @@ from di_kube.errors import (
     NotFound,
     Throttled,
     Unavailable,
-    Unsent,
+    Unwritten,
 )
 from di_server.deadline import Deadline
 from di_server.model.job import Job
@@ -178,7 +178,7 @@ class JobUpdates:
             return
         try:
             self._jobs.patch_spec(ref, update.patch, deadline)
-        except Unsent:
+        except Unwritten:
             raise
         except Unavailable:
             on_lost(update)
