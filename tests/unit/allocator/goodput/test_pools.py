@@ -15,7 +15,7 @@ from di_operator.allocator.grants.checked_plan import make_plan
 from di_operator.allocator.model.job import Account, JobInfo, NodeList
 from di_operator.allocator.model.node import Constraints, NodeInfo, Taint, Toleration
 from di_operator.allocator.policies.goodput import GoodputPolicy
-from tests.unit.allocator.worlds import amounts, by_key, counts, elastic, node
+from tests.unit.allocator.worlds import amounts, by_key, counts, elastic, job, node
 
 
 def pool_nodes(name: str, count: int, gpu: int = 4, kind: str = "") -> dict[str, NodeInfo]:
@@ -126,6 +126,19 @@ def test_a_quota_counts_what_a_namespace_has_in_all_pools() -> None:
     found = counts(decide(jobs, pool_nodes("a", 1) | pool_nodes("b", 1)))
 
     assert sum(found.values()) == 4
+
+
+def test_a_quota_with_a_scope_bounds_sizes_before_a_job_gives_its_nodes() -> None:
+    """Each of these pods has the scope: the quota counts them under a name of its own."""
+    account, running = Account(quota={"gpu of the scope": 0}), elastic("v/x", maximum=8)
+    (one,) = elastic("p/x", maximum=8).tasks
+    scoped = replace(one, scoped={"gpu of the scope": 1000})
+    first = job("p/x", scoped, account=account, priority=1)
+    nodes = pool_nodes("a", 2)
+    had = {"v/x": NodeList.of({one.name: tuple(name for name in nodes for _ in range(4))})}
+    found = GoodputPolicy().optimize(by_key(running, first), nodes, had)
+
+    assert counts(found) == {"v/x": 8, "p/x": 0}
 
 
 def test_a_guarantee_that_is_met_in_one_pool_takes_nothing_in_another() -> None:

@@ -30,20 +30,22 @@ class Option:
     """The number of sizes that can be taken now; the larger ones are for later."""
 
     def costs(self, job: JobInfo, resource: str) -> list[float]:
-        """Return each size's amount of one resource, including the least of the other tasks."""
-        each = self.task.resources.get(resource, 0)
+        """Return each size's amount of one resource, or of what a quota counts, including the least
+        of the other tasks.
+        """
+        each = self.task.counted.get(resource, 0)
         others = sum(
-            task.minimum * task.resources.get(resource, 0)
+            task.minimum * task.counted.get(resource, 0)
             for task in job.tasks
             if task.name != self.task.name
         )
         return [float(size * each + others) if size else 0.0 for size in self.ladder.sizes]
 
     def takes(self, job: JobInfo) -> list[dict[str, float]]:
-        """Return the amounts of all resources for each size, including the least of the other
-        tasks.
+        """Return the amounts of all resources, and of what quotas count, for each size, including
+        the least of the other tasks.
         """
-        names = sorted({name for task in job.tasks for name in task.resources})
+        names = sorted({name for task in job.tasks for name in task.counted})
         by_name = {name: self.costs(job, name) for name in names}
         return [
             {name: costs[at] for name, costs in by_name.items()}
