@@ -227,7 +227,7 @@ class WatchCache:
             self.stats.polls += 1
             if as_number(version) < known:
                 # A list is read from a quorum, so it is older than what we have seen only if the
-                # past is replayed.
+                # past is replayed: no list is newer.
                 self.stats.stale += 1
                 return True
             behind = [one for one in versions if self._is_behind(one)]

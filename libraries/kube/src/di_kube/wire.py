@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import orjson
@@ -16,6 +16,7 @@ from di_kube.resources import Resource
 
 Object = dict[str, Any]
 Objects = list[Object]
+E = TypeVar("E", bound=ApiError)
 
 JSON = "application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -46,32 +47,23 @@ class Target:
 
     def broken(self, reason: str, message: str) -> Unavailable:
         """Return the error for a missing or unusable response."""
-        return Unavailable(
-            kind=self.resource.kind,
-            namespace=self.namespace,
-            name=self.name,
-            reason=reason,
-            message=message,
-        )
+        return self._error(Unavailable, reason, message)
 
     def unsent(self, reason: str, message: str) -> Unwritten:
         """Return the error for a request without a connection."""
-        return Unwritten(
+        return self._error(Unwritten, reason, message)
+
+    def silent(self, seconds: float) -> Silent:
+        """Return the error for a stream without a byte for `seconds`."""
+        return self._error(Silent, "WatchSilent", f"no byte for {seconds:g} s")
+
+    def _error(self, of: type[E], reason: str, message: str) -> E:
+        return of(
             kind=self.resource.kind,
             namespace=self.namespace,
             name=self.name,
             reason=reason,
             message=message,
-        )
-
-    def silent(self, seconds: float) -> Silent:
-        """Return the error for a stream without a byte for `seconds`."""
-        return Silent(
-            kind=self.resource.kind,
-            namespace=self.namespace,
-            name=self.name,
-            reason="WatchSilent",
-            message=f"no byte for {seconds:g} s",
         )
 
     def refused(self, code: int, body: object, headers: Mapping[str, str]) -> ApiError:

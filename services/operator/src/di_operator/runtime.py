@@ -12,7 +12,7 @@ import structlog
 
 from di_kube.cache import WatchCache
 from di_kube.resources import Resource
-from di_operator.cluster.comparison import Compared, compare, compare_all
+from di_operator.cluster.comparison import Compared, Comparisons
 from di_operator.cluster.event_recorder import EventRecorder
 from di_operator.cluster.informer_state import InformerState
 from di_operator.process.clock import Clock
@@ -116,12 +116,17 @@ class Runtime:
         `on_ending` is called when the shutdown begins, perhaps more than once.
         """
         self._caches = caches
-        self._informers = informers
         self._queue = queue
         self._controller = controller
         self._recorder = recorder
         self._kueue = kueue
-        self._polled = polled
+        self._comparisons = Comparisons(
+            informers=informers,
+            caches=caches.values(),
+            kueue=kueue,
+            polled=polled,
+            clock=clock,
+        )
         self._scope = scope
         self._leadership = leadership
         self._duties = duties
@@ -248,36 +253,12 @@ class Runtime:
         return asyncio.create_task(self._supervisor.keep(name, duty), name=name)
 
     async def _work(self, stopping: asyncio.Task[bool]) -> None:
-        """Read everything again under our own lease, then start to decide.
-
-        A standby's watches can lag, and the first decisions depend on the last writes of the
-        previous leader.
-        """
-        hidden = self._informers.hidden
-        async with asyncio.TaskGroup() as parts:
-            parts.create_task(self._read_kueue(stopping), name="read Kueue")
-            await compare_all(self._caches.values(), self._clock, stopping)
-            self._informers.reveal(hidden)
-            self._informers.current.set()
-            self._informers.wake_all()
-            await self._controller.run()
-
-    async def _read_kueue(self, stopping: asyncio.Task[bool]) -> None:
-        """Read what is known of Kueue again. Jobs without a queue do not wait for that."""
-        await compare_all([self._kueue], self._clock, stopping)
-        if self._informers.current.is_set():
-            self._informers.wake_all()
+        await self._comparisons.begin(self._controller.run, stopping)
 
     async def _poll(self) -> None:
-        """Compare everything with the API server periodically, because watches can lose events."""
         while True:
             await self._clock.sleep(self._sync_period)
-            hidden = self._informers.hidden
-            if not await compare((*self._caches.values(), self._kueue)):
-                self._informers.reveal(hidden)
-            # The kind of a duty may not be served any more, which concerns no job.
-            await compare(self._polled)
-            self._informers.resync(self._clock.now())
+            await self._comparisons.poll()
 
 
 async def _first(tasks: Sequence[asyncio.Task[Any]]) -> None:

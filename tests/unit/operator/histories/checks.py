@@ -342,10 +342,11 @@ class Watcher:
         reported no defect.
         """
         latest = self._world.clock.monotonic() + LONGEST_UNREST
-        while (now := self._world.clock.monotonic()) < min(
-            latest, self._pods_changed + REPORTED_WITHIN
-        ):
-            await asyncio.sleep(min(latest, self._pods_changed + REPORTED_WITHIN) - now)
+        while (
+            seconds := min(latest, self._pods_changed + REPORTED_WITHIN)
+            - self._world.clock.monotonic()
+        ) > 0:
+            await asyncio.sleep(seconds)
         for job in self._world.api.all(KIND):
             if left := left_to_do(self._world, job, is_polled=is_polled):
                 name, now = job["metadata"]["name"], self._world.clock.monotonic()

@@ -14,7 +14,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from di_operator.cluster.comparison import compare, compare_all
+from di_operator.cluster.comparison import Comparisons
 from di_operator.cluster.event_recorder import EventRecorder
 from di_operator.config import Config, load_config
 from di_operator.leadership.election import SoleReplica
@@ -98,6 +98,13 @@ class Operator:
         self._controller = controller(base, seen, others, read, TRACING)
         found = duties(base, seen, others, read)
         self._duties = [duty for name, duty in found.items() if name in DUTIES]
+        self._comparisons = Comparisons(
+            informers=seen.informers,
+            caches=seen.caches.values(),
+            kueue=seen.kueue,
+            polled=seen.polled,
+            clock=clock,
+        )
         self._tasks: list[asyncio.Future[None]] = []
         self._stopping = asyncio.get_running_loop().create_future()
 
@@ -112,7 +119,7 @@ class Operator:
         """Start to decide, after another read of everything."""
         self._tasks += [
             asyncio.ensure_future(self._seen.kueue.run()),
-            asyncio.ensure_future(self._work()),
+            asyncio.ensure_future(self._comparisons.begin(self._controller.run, self._stopping)),
             *(asyncio.ensure_future(duty()) for duty in self._duties),
         ]
 
@@ -136,26 +143,7 @@ class Operator:
 
     async def poll(self) -> None:
         """Compare the caches with the API server and reconcile all jobs, as every minute."""
-        hidden = self._seen.informers.hidden
-        if not await compare((*self._seen.caches.values(), self._seen.kueue)):
-            self._seen.informers.reveal(hidden)
-        await compare(self._seen.polled)
-        self._seen.informers.resync(self._clock.now())
-
-    async def _work(self) -> None:
-        hidden = self._seen.informers.hidden
-        async with asyncio.TaskGroup() as parts:
-            parts.create_task(self._read_kueue())
-            await compare_all(self._seen.caches.values(), self._clock, self._stopping)
-            self._seen.informers.reveal(hidden)
-            self._seen.informers.current.set()
-            self._seen.informers.wake_all()
-            await self._controller.run()
-
-    async def _read_kueue(self) -> None:
-        await compare_all([self._seen.kueue], self._clock, self._stopping)
-        if self._seen.informers.current.is_set():
-            self._seen.informers.wake_all()
+        await self._comparisons.poll()
 
     async def stop(self) -> None:
         """End as by SIGKILL: requests that are under way may or may not arrive."""

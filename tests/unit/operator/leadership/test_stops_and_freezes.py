@@ -38,7 +38,7 @@ from di_operator.process.supervision import Supervisor
 from di_operator.runtime import DRAIN_SECONDS, EVENT_DRAIN_SECONDS, Runtime
 from tests.profiles import by_profile
 from tests.unit.operator.fake_api import FakeApi, Object
-from tests.unit.operator.test_runtime import Cache
+from tests.unit.operator.replica import Cache
 from tests.unit.operator.virtual_time import VirtualClock, VirtualTimeLoop
 
 FREEZE: Final = 20.0

@@ -107,8 +107,14 @@ class ObjectCache(Generic[V]):
                 self._watched = max(self._watched, version_of(obj))
                 self._drop(obj)
                 return
-            is_past = self._is_past(obj)
-            self._watched = version_of(obj) if is_past else max(self._watched, version_of(obj))
+            version, key = version_of(obj), key_of(obj)
+            kept = self._kept.get(key)
+            is_older = kept is not None and version < version_of(kept[0])
+            # Older than what the watch itself has shown: etcd was restored from a backup.
+            is_past = is_older and key not in self._ahead
+            if not is_older:
+                self._ahead.discard(key)
+            self._watched = version if is_past else max(self._watched, version)
             self._put(obj, as_it_is, is_past=is_past)
 
     def put_newer(self, obj: Object) -> None:
@@ -117,19 +123,6 @@ class ObjectCache(Generic[V]):
             # An object that the watch has passed may have been deleted since.
             if version_of(obj) > self._watched and self._put(obj, self._transform):
                 self._ahead.add(key_of(obj))
-
-    def _is_past(self, obj: Object) -> bool:
-        """Return whether the watch has shown a later version than this one of it: etcd was restored
-        from a backup.
-        """
-        key = key_of(obj)
-        kept = self._kept.get(key)
-        if kept is None:
-            return False
-        if version_of(obj) >= version_of(kept[0]):
-            self._ahead.discard(key)
-            return False
-        return key not in self._ahead
 
     def _put(
         self, obj: Object, transform: Callable[[Object], Object], *, is_past: bool = False
